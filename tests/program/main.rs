@@ -50,6 +50,7 @@ mod plan;
 mod provider_reports;
 mod quarantine_cli;
 mod query_sets;
+mod record_links;
 mod repair_files;
 mod report_page;
 mod repository_events;

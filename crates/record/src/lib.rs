@@ -26,7 +26,7 @@ mod work_type;
 pub use agent::{Agent, AgentKind, Orcid};
 pub use citation::{bibtex, csl_json, ris};
 pub use container::Container;
-pub use crosswalks::{readable_richest_first, richest_first};
+pub use crosswalks::{References, format_with_references, readable_richest_first, richest_first};
 pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
 pub use dublin_core::DublinCore;
 pub use json_ld::json_ld;

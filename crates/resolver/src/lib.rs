@@ -1,5 +1,8 @@
 //! Finds the mirrored records that have an identifier, or name it in their metadata.
 //!
+//! [`Resolver::links`] finds the works that a record cites, the records that cite it, and its duplicates in other
+//! repositories.
+//!
 //! [`ContentIdentifier`] normalises DOIs, Handles, URNs, identifiers of arXiv and PubMed, ISBNs and URLs, so that all
 //! spellings are one key. `record_identifiers` reads those of a record, `follower` keeps the table of identifiers at the
 //! last commit of the mirror, and [`Resolver`] answers queries.
@@ -10,13 +13,18 @@
 
 mod content_identifier;
 mod follower;
+mod link_query;
+mod links;
+mod links_xml;
 mod record_identifiers;
 mod resolved;
 mod resolver;
 mod sources;
 
 pub use content_identifier::{ContentIdentifier, IdentifierKind, repaired_request};
-pub use record_identifiers::NamedIn;
+pub use links::{Citation, Duplicate, ItemLinks, LinkCursor, LinkedItem, LinksRequest, SameBy};
+pub use links_xml::{LINKS_NAMESPACE, LINKS_SCHEMA, LINKS_SCHEMA_PATH, links_xml};
+pub use record_identifiers::{NamedIn, RecordNames};
 pub use resolved::{Resolved, ResolvedFormat, ResolvedItem};
 pub use resolver::{PlacesMax, Resolver};
 pub use sources::{ResolvedSource, ResolvedSources};

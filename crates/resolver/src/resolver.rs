@@ -2,7 +2,7 @@
 
 use crate::content_identifier::ContentIdentifier;
 use crate::follower::{Caught, CurrentCollection, Followed, Follower, failed};
-use crate::record_identifiers::{NamedIn, identifiers_of, oai_key};
+use crate::record_identifiers::{NamedIn, RecordNames, Role, key_in_role, oai_key};
 use crate::resolved::{Resolved, ResolvedFormat, ResolvedItem};
 use crate::sources::ResolvedSources;
 use oaimend_repository::{Failure, Reason};
@@ -22,7 +22,7 @@ const STEP_MAX: usize = 100_000;
 /// Bytes of found records that are read at once. A single record may exceed it.
 const FOUND_BYTES_MAX: usize = 4 << 20;
 /// Queries whose records change while they are read, until one fails.
-const ATTEMPTS_MAX: usize = 5;
+pub(crate) const ATTEMPTS_MAX: usize = 5;
 /// How long a query waits while a step in the background stores identifiers.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Seconds after which a query is repeated if the table is being built.
@@ -43,11 +43,11 @@ impl PlacesMax {
 
 /// Finds mirrored records by identifiers. Clones share everything.
 #[derive(Clone, Debug)]
-pub struct Resolver(Arc<Shared>);
+pub struct Resolver(pub(crate) Arc<Shared>);
 
 #[derive(Debug)]
-struct Shared {
-    follower: Follower,
+pub(crate) struct Shared {
+    pub(crate) follower: Follower,
     /// Held while the table follows the mirror.
     turn: tokio::sync::Mutex<Option<Followed>>,
     /// The last state in which it knew all commits.
@@ -153,12 +153,11 @@ impl Resolver {
                 return Ok(resolved);
             }
         }
-        let details = "the records change while they are read; send the request again";
-        Err(Failure { retry_after_secs: 1, ..Failure::new(Reason::MirrorIncomplete, details) })
+        Err(changing())
     }
 
     /// The state in which the table knows all commits before the call.
-    async fn caught_up(&self, sources: &Arc<ResolvedSources>) -> Result<Arc<Caught>, Failure> {
+    pub(crate) async fn caught_up(&self, sources: &Arc<ResolvedSources>) -> Result<Arc<Caught>, Failure> {
         let known = self.0.caught.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known
             && Arc::ptr_eq(&known.sources, sources)
@@ -207,6 +206,12 @@ impl Resolver {
     }
 }
 
+/// The failure of a query whose records change with each attempt.
+pub(crate) fn changing() -> Failure {
+    let details = "the records change while they are read; send the request again";
+    Failure { retry_after_secs: 1, ..Failure::new(Reason::MirrorIncomplete, details) }
+}
+
 /// The failure of a query while the table does not know many commits.
 fn being_read() -> Failure {
     let details = "the identifiers of new records are being read from the mirror; wait";
@@ -215,6 +220,34 @@ fn being_read() -> Failure {
 }
 
 impl Shared {
+    /// Reads the first of these records of a collection, about [`FOUND_BYTES_MAX`] of them, and removes their sequences.
+    /// `None` if one has changed.
+    pub(crate) async fn read_some(
+        &self,
+        caught: &Caught,
+        collection: &CurrentCollection,
+        sequences: &mut Vec<u64>,
+        with_bytes: bool,
+    ) -> Result<Option<Vec<StoredRecord>>, Failure> {
+        let request = ChosenRecords {
+            repository: collection.repository.clone(),
+            prefix: collection.prefix.clone(),
+            sequences: sequences.clone(),
+            bytes_max: FOUND_BYTES_MAX,
+            with_bytes,
+        };
+        let records = self.follower.mirror.records_at(request).await?;
+        if records.iter().any(Option::is_none) && self.follower.mirror.changes().await? != caught.changes {
+            return Ok(None);
+        }
+        match records.len() {
+            0 => sequences.clear(),
+            read => drop(sequences.drain(..read)),
+        }
+        // A former version that the table still has is no record of the mirror.
+        Ok(Some(records.into_iter().flatten().collect()))
+    }
+
     /// Stores the identifiers of some records, or removes some. Returns whether there is more to do.
     async fn step(
         &self,
@@ -275,12 +308,14 @@ impl Found<'_> {
     /// The records that may have the identifier, by collection, and whether there may be more.
     async fn candidates(&self) -> Result<(BTreeMap<u64, Candidates>, bool), Failure> {
         let mut keys: Vec<IdentifierKey> = vec![oai_key(self.lookup.text)];
-        keys.extend(self.lookup.identifiers.iter().map(ContentIdentifier::key));
+        for role in [Role::Own, Role::Cited, Role::Citing] {
+            keys.extend(self.lookup.identifiers.iter().map(|identifier| key_in_role(identifier, role)));
+        }
         let places_max = self.lookup.places_max.0;
         // Places that are not shown must not use up the limit.
         let of_caught = if self.lookup.is_for_people { &self.caught.shown } else { &self.caught.served };
         let table = &self.shared.follower.table;
-        let found = table.find(keys, Arc::clone(of_caught), places_max.saturating_add(1)).await;
+        let found = table.find(keys, Arc::clone(of_caught), None, places_max.saturating_add(1)).await;
         let (mut candidates, mut has_more) = (BTreeMap::<u64, Candidates>::new(), false);
         for (at, places) in found.map_err(failed)?.into_iter().enumerate() {
             has_more |= places.len() > places_max;
@@ -302,25 +337,9 @@ impl Found<'_> {
     ) -> Result<bool, Failure> {
         let mut sequences: Vec<u64> = chosen.sequences.iter().copied().collect();
         while !sequences.is_empty() {
-            let request = ChosenRecords {
-                repository: collection.repository.clone(),
-                prefix: collection.prefix.clone(),
-                sequences: sequences.clone(),
-                bytes_max: FOUND_BYTES_MAX,
-                with_bytes: chosen.may_be_named,
-            };
-            let records = self.shared.follower.mirror.records_at(request).await?;
-            if records.is_empty() {
-                break;
-            }
-            if records.iter().any(Option::is_none)
-                && self.shared.follower.mirror.changes().await? != self.caught.changes
-            {
-                return Ok(false);
-            }
-            sequences.drain(..records.len());
-            // A former version that the table still has is no record of the mirror.
-            let records: Vec<StoredRecord> = records.into_iter().flatten().collect();
+            let with_bytes = chosen.may_be_named;
+            let read = self.shared.read_some(self.caught, collection, &mut sequences, with_bytes).await?;
+            let Some(records) = read else { return Ok(false) };
             let judged = judge(records, self.lookup.text, &self.lookup.identifiers).await?;
             let kept =
                 judged.into_iter().map(|(record, named_in)| FoundRecord { collection, record, named_in });
@@ -343,7 +362,7 @@ async fn judge(
             if record.identifier == text {
                 return Some((record, None));
             }
-            let named = identifiers_of(&record).into_iter();
+            let named = RecordNames::of(&record).identifiers.into_iter();
             let field = named.filter(|(named, _)| identifiers.contains(named)).map(|(_, field)| field).min();
             field.map(|field| (record, Some(field)))
         });

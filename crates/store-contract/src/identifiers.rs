@@ -35,7 +35,7 @@ fn all() -> Arc<BTreeSet<u64>> {
 
 /// The places of a key, as collection and sequence.
 async fn places(store: &dyn IdentifierStore, key: IdentifierKey) -> Vec<(u64, u64)> {
-    let found = store.find(vec![key], all(), 100).await.expect("readable");
+    let found = store.find(vec![key], all(), None, 100).await.expect("readable");
     found[0].iter().map(|place| (place.collection, place.sequence)).collect()
 }
 
@@ -49,7 +49,7 @@ pub async fn records_are_found_by_all_their_identifiers(backend: &impl Backend) 
     assert_eq!(places(store, doi("2")).await, [(3, 5), (7, 0), (7, 1)]);
     assert_eq!(places(store, doi("a")).await, []);
     let keys = vec![doi("2"), oai("c"), oai("d")];
-    let found = store.find(keys, all(), 2).await.expect("readable");
+    let found = store.find(keys, all(), None, 2).await.expect("readable");
     let counts: Vec<usize> = found.iter().map(Vec::len).collect();
     assert_eq!(counts, [2, 1, 0]);
     assert_eq!(found[0][1], IdentifierPlace { collection: 7, sequence: 0 });
@@ -76,9 +76,39 @@ pub async fn other_collections_do_not_count(backend: &impl Backend) {
         (vec![], 9, vec![]),
     ] {
         let wanted = Arc::new(wanted.into_iter().collect());
-        let found = store.find(vec![doi("1")], wanted, count_max).await.expect("readable");
+        let found = store.find(vec![doi("1")], wanted, None, count_max).await.expect("readable");
         let found: Vec<_> = found[0].iter().map(|place| (place.collection, place.sequence)).collect();
         assert_eq!(found, expected);
+    }
+}
+
+pub async fn places_are_listed_in_parts(backend: &impl Backend) {
+    let stores = backend.open();
+    let store = &*stores.identifiers;
+    for number in [2, 4, 5] {
+        let records = (0..4).map(|at| record(&format!("{number}-{at}"), at, &["1"]));
+        follow(store, number, records.collect()).await;
+    }
+    let wanted = Arc::new(BTreeSet::from([2, 5, 9]));
+    for count_max in 1..10 {
+        let (mut listed, mut after) = (Vec::new(), None);
+        loop {
+            let part = store.find(vec![doi("1"), doi("2")], Arc::clone(&wanted), after, count_max).await;
+            let part = part.expect("readable");
+            assert!(part[0].len() <= count_max && part[1].is_empty());
+            let Some(last) = part[0].last().copied() else { break };
+            listed.extend(part[0].iter().map(|place| (place.collection, place.sequence)));
+            after = Some(last);
+        }
+        let expected: Vec<(u64, u64)> =
+            [2, 5].into_iter().flat_map(|number| (0..4).map(move |at| (number, at))).collect();
+        assert_eq!(listed, expected, "{count_max}");
+    }
+    // A place of a collection that is not wanted, and the last one of all.
+    for (collection, sequence, expected) in [(3, 7, Some((5, 0))), (2, 3, Some((5, 0))), (9, 0, None)] {
+        let after = Some(IdentifierPlace { collection, sequence });
+        let found = store.find(vec![doi("1")], Arc::clone(&wanted), after, 1).await.expect("readable");
+        assert_eq!(found[0].first().map(|place| (place.collection, place.sequence)), expected);
     }
 }
 
@@ -150,7 +180,7 @@ pub async fn a_closed_store_of_identifiers_refuses(backend: &impl Backend) {
     let stores = backend.open();
     stores.close();
     assert!(matches!(stores.identifiers.collections().await, Err(SaveError::Closed)));
-    assert!(matches!(stores.identifiers.find(Vec::new(), all(), 1).await, Err(SaveError::Closed)));
+    assert!(matches!(stores.identifiers.find(Vec::new(), all(), None, 1).await, Err(SaveError::Closed)));
     assert!(matches!(stores.identifiers.remove(1, 1).await, Err(SaveError::Closed)));
     assert!(matches!(stores.identifiers.follow(IdentifierChanges::default()).await, Err(SaveError::Closed)));
 }

@@ -118,6 +118,7 @@ macro_rules! contract_tests {
         }
         $crate::contract_tests! { $backend; identifiers:
             records_are_found_by_all_their_identifiers
+            places_are_listed_in_parts
             other_collections_do_not_count
             a_changed_record_has_only_its_current_identifiers
             a_collection_is_removed_in_steps

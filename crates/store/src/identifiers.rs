@@ -35,8 +35,8 @@ pub trait IdentifierStore: std::fmt::Debug + Send + Sync {
     /// Nothing is stored.
     async fn follow(&self, changes: IdentifierChanges) -> Result<(), SaveError>;
 
-    /// The records of these collections that may have each of these identifiers, in the order of collections and sequences,
-    /// at most `count_max` of each.
+    /// The records of these collections that may have each of these identifiers, in the order of collections and sequences:
+    /// at most `count_max` of each, from the first one after the place `after`.
     ///
     /// # Errors
     ///
@@ -45,6 +45,7 @@ pub trait IdentifierStore: std::fmt::Debug + Send + Sync {
         &self,
         keys: Vec<IdentifierKey>,
         collections: Arc<BTreeSet<u64>>,
+        after: Option<IdentifierPlace>,
         count_max: usize,
     ) -> Result<Vec<Vec<IdentifierPlace>>, SaveError>;
 

@@ -12,8 +12,10 @@ mod lido;
 mod marcxml;
 mod mods;
 mod qualified_dublin_core;
+mod references;
 mod richness;
 
+pub use references::{References, format_with_references};
 pub use richness::{readable_richest_first, richest_first};
 
 use crate::document::RecordDocument;

@@ -22,7 +22,7 @@ impl IdentifierRows {
         &self,
         key: IdentifierKey,
         collections: &BTreeSet<u64>,
-        count_max: usize,
+        (after, count_max): (Option<IdentifierPlace>, usize),
     ) -> Vec<IdentifierPlace> {
         let having = self.records.iter().filter(|((collection, _), record)| {
             collections.contains(collection) && (record.identifier == key || record.named.contains(&key))
@@ -31,7 +31,8 @@ impl IdentifierRows {
             collection: *collection,
             sequence: record.sequence,
         };
-        let mut places: Vec<IdentifierPlace> = having.map(place).collect();
+        let is_later = |place: &IdentifierPlace| Some(*place) > after;
+        let mut places: Vec<IdentifierPlace> = having.map(place).filter(is_later).collect();
         places.sort_unstable();
         places.truncate(count_max);
         places
@@ -66,10 +67,12 @@ impl IdentifierStore for Handle {
         &self,
         keys: Vec<IdentifierKey>,
         collections: Arc<BTreeSet<u64>>,
+        after: Option<IdentifierPlace>,
         count_max: usize,
     ) -> Result<Vec<Vec<IdentifierPlace>>, SaveError> {
         self.identifiers(|identifiers| {
-            keys.into_iter().map(|key| identifiers.places(key, &collections, count_max)).collect()
+            let range = (after, count_max);
+            keys.into_iter().map(|key| identifiers.places(key, &collections, range)).collect()
         })
     }
 

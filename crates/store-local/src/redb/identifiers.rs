@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+/// [`FORMAT`] to the version of the keys.
+const META: TableDefinition<'static, &'static str, u64> = TableDefinition::new("meta");
 /// Number of the collection to its next sequence.
 const COLLECTIONS: TableDefinition<'static, u32, u64> = TableDefinition::new("collections");
 /// Number of the collection (4 bytes) and key of the OAI identifier (16) to the [`row`] of the record.
@@ -24,6 +26,12 @@ const RECORDS: TableDefinition<'static, &'static [u8; RECORD_KEY_BYTES], &'stati
     TableDefinition::new("records");
 /// Start of a key (8 bytes), number of the collection (4) and sequence (6): the record may have the identifier.
 const PLACES: TableDefinition<'static, &'static [u8; PLACE_BYTES], ()> = TableDefinition::new("places");
+
+/// The entry of the version of the keys. A file without it has version 1.
+const FORMAT: &str = "format";
+/// The version of the keys: 2 tells what a record is from what it cites. A file with another one is emptied, and is built
+/// again from the mirror.
+const FORMAT_VERSION: u64 = 2;
 
 /// The part of a key that the table of places contains, in bytes.
 const START_BYTES: usize = 8;
@@ -53,6 +61,13 @@ pub(crate) fn open_identifiers(
     let database = SharedDatabase::open_among(databases, StoreName::Identifiers, &path, CACHE_BYTES)?;
     database.load(|database| {
         let writing = database.begin_write()?;
+        let former = writing.open_table(META)?.insert(FORMAT, FORMAT_VERSION)?.map(|version| version.value());
+        if former != Some(FORMAT_VERSION) {
+            // One transaction replaces the version and empties the tables.
+            writing.delete_table(COLLECTIONS)?;
+            writing.delete_table(RECORDS)?;
+            writing.delete_table(PLACES)?;
+        }
         writing.open_table(COLLECTIONS)?;
         writing.open_table(RECORDS)?;
         writing.open_table(PLACES)?;
@@ -193,18 +208,21 @@ fn remove(writing: &WriteTransaction, collection: u64, count_max: usize) -> Resu
     Ok(has_more)
 }
 
-/// The places with this start of a key in these collections, at most `count_max`. The others are passed over, each
-/// collection by one search.
+/// The places with this start of a key in these collections after another place, at most `count_max`. The others are passed
+/// over, each collection by one search.
 fn places_with(
     table: &impl ReadableTable<&'static [u8; PLACE_BYTES], ()>,
     start: Start,
     collections: &BTreeSet<u64>,
-    count_max: usize,
+    (after, count_max): (Option<IdentifierPlace>, usize),
 ) -> Result<Vec<IdentifierPlace>, redb::Error> {
     let last = place(start, u32::MAX, [u8::MAX; SEQUENCE_BYTES]);
-    let (mut places, mut wanted) = (Vec::new(), collections.first().copied());
+    let after = after.map(|place| IdentifierPlace { sequence: place.sequence + 1, ..place });
+    let first = after.map_or(0, |place| place.collection);
+    let (mut places, mut wanted) = (Vec::new(), collections.range(first..).next().copied());
     while let Some(from) = wanted.take() {
-        let first = place(start, number(from)?, [0; SEQUENCE_BYTES]);
+        let sequence_from = after.filter(|place| place.collection == from).map_or(0, |place| place.sequence);
+        let first = place(start, number(from)?, sequence(sequence_from));
         for row in table.range::<&[u8; PLACE_BYTES]>(&first..=&last)? {
             let found = read_place(row?.0.value());
             if !collections.contains(&found.collection) {
@@ -243,11 +261,13 @@ impl IdentifierStore for RedbIdentifiers {
         &self,
         keys: Vec<IdentifierKey>,
         collections: Arc<BTreeSet<u64>>,
+        after: Option<IdentifierPlace>,
         count_max: usize,
     ) -> Result<Vec<Vec<IdentifierPlace>>, SaveError> {
         self.run(move |database| {
             let table = database.begin_read()?.open_table(PLACES)?;
-            keys.iter().map(|key| places_with(&table, start(key), &collections, count_max)).collect()
+            let range = (after, count_max);
+            keys.iter().map(|key| places_with(&table, start(key), &collections, range)).collect()
         })
         .await
     }

@@ -1,0 +1,398 @@
+//! Finds the links of an item.
+//!
+//! The table of identifiers tells what a record is from what it cites, so each direction is one search. A work that many
+//! records cite is listed in parts: the table continues after the last place of a part.
+
+use crate::content_identifier::{ContentIdentifier, IdentifierKind};
+use crate::follower::{Caught, CurrentCollection, failed};
+use crate::links::{Citation, Duplicate, ItemLinks, LinkCursor, LinkedItem, LinksRequest, SameBy};
+use crate::record_identifiers::{NamedIn, RecordNames, Role, key_in_role, oai_key, work_key};
+use crate::resolver::{ATTEMPTS_MAX, Resolver, Shared, changing};
+use crate::sources::ResolvedSources;
+use oaimend_repository::Failure;
+use oaimend_store::{
+    IDENTIFIER_BYTES_MAX, Identifier, IdentifierKey, IdentifierPlace, MirrorError, Prefix, RepositoryId,
+    StoredRecord,
+};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+/// Maximum number of records that are read for each identifier of a work, which several repositories may have.
+const RECORDS_OF_WORK_MAX: usize = 20;
+
+/// The kinds of identifiers that only one work has. The chapters of a book share its ISBN, and a URL may be a home page.
+const OF_ONE_WORK: [IdentifierKind; 5] = [
+    IdentifierKind::Doi,
+    IdentifierKind::Handle,
+    IdentifierKind::Urn,
+    IdentifierKind::Arxiv,
+    IdentifierKind::Pmid,
+];
+
+impl Resolver {
+    /// The links of an item, with records of the repositories that are not hidden; `None` if the mirror has no record of it
+    /// that is not deleted.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Resolver::locate`].
+    pub async fn links(
+        &self,
+        sources: &Arc<ResolvedSources>,
+        request: &LinksRequest<'_>,
+    ) -> Result<Option<ItemLinks>, Failure> {
+        if request.identifier.len() > IDENTIFIER_BYTES_MAX {
+            return Ok(None);
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            let caught = self.caught_up(sources).await?;
+            match (Query { shared: &self.0, caught: &caught, request }).answer().await? {
+                Answer::Links(links) => return Ok(Some(*links)),
+                Answer::NoItem => return Ok(None),
+                Answer::Changed => {}
+            }
+        }
+        Err(changing())
+    }
+}
+
+/// A query in a state in which the table knows all commits.
+struct Query<'a> {
+    shared: &'a Shared,
+    caught: &'a Caught,
+    request: &'a LinksRequest<'a>,
+}
+
+enum Answer {
+    Links(Box<ItemLinks>),
+    NoItem,
+    /// A record has changed while it was read.
+    Changed,
+}
+
+/// What a record must name to be a link.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    identifiers: HashSet<ContentIdentifier>,
+    /// The titles, years and first creators.
+    works: BTreeSet<String>,
+}
+
+/// A record that names something wanted. The rest of its names is dropped, so that long lists need no memory.
+#[derive(Debug)]
+struct LinkedRecord {
+    item: LinkedItem,
+    named: Vec<(ContentIdentifier, NamedIn)>,
+    is_same_work: bool,
+}
+
+/// The records at the places of a query.
+type LinkedRecords = BTreeMap<IdentifierPlace, LinkedRecord>;
+
+/// The places that the table has for a query.
+struct Places {
+    all: BTreeSet<IdentifierPlace>,
+    /// Those of the records that may cite the item.
+    citing: Vec<IdentifierPlace>,
+    next: Option<LinkCursor>,
+    has_more: bool,
+}
+
+impl LinkedRecord {
+    fn names(&self, identifier: &ContentIdentifier, role: Role) -> bool {
+        self.named.iter().any(|(named, field)| named == identifier && field.role() == role)
+    }
+
+    /// The most important field that names one of these identifiers in a role.
+    fn field(&self, identifiers: &[ContentIdentifier], role: Role) -> Option<NamedIn> {
+        let in_role =
+            self.named.iter().filter(|(named, field)| field.role() == role && identifiers.contains(named));
+        in_role.map(|(_, field)| *field).min()
+    }
+}
+
+impl Query<'_> {
+    async fn answer(&self) -> Result<Answer, Failure> {
+        let Some(records) = self.records_of_item().await? else { return Ok(Answer::Changed) };
+        if records.is_empty() {
+            return Ok(Answer::NoItem);
+        }
+        let of_item = merged(&records);
+        let identifiers: Vec<ContentIdentifier> =
+            of_item.in_role(Role::Own).map(|(identifier, _)| identifier.clone()).collect();
+        let named = self.request.names.unwrap_or(&of_item);
+        let is_first = self.request.after.is_none();
+        let count_max = if is_first { self.request.count_max } else { 0 };
+        // A record in another format may have it as its own.
+        let is_other = |named: &&(ContentIdentifier, NamedIn)| !identifiers.contains(&named.0);
+        let limited = |role| named.in_role(role).filter(is_other).take(count_max);
+        let (cited, citing): (Vec<_>, Vec<_>) =
+            (limited(Role::Cited).collect(), limited(Role::Citing).collect());
+        let works: BTreeSet<String> = records.iter().filter_map(|names| names.work.clone()).collect();
+        let others: Vec<&ContentIdentifier> =
+            cited.iter().chain(&citing).map(|(identifier, _)| identifier).collect();
+        let places = self.places(&identifiers, &others, &works).await?;
+        let wanted = Wanted { identifiers: identifiers.iter().chain(others).cloned().collect(), works };
+        let Some(linked) = self.linked(&places.all, wanted).await? else { return Ok(Answer::Changed) };
+        let mut links = ItemLinks {
+            next: places.next,
+            has_more: places.has_more
+                || is_first && named.in_role(Role::Cited).filter(is_other).count() > cited.len(),
+            incomplete: self.caught.incomplete(true),
+            ..ItemLinks::default()
+        };
+        let records_of = |(identifier, field): &(ContentIdentifier, NamedIn)| Citation {
+            field: *field,
+            identifier: Some(identifier.clone()),
+            records: items(linked.values().filter(|record| record.names(identifier, Role::Own))),
+        };
+        links.cites.extend(cited.into_iter().map(records_of));
+        links.cited_by.extend(citing.into_iter().map(records_of));
+        if is_first {
+            let stating = linked.values().filter(|record| record.field(&identifiers, Role::Citing).is_some());
+            links.cites.extend(items(stating).into_iter().map(|item| Citation {
+                field: NamedIn::ReferencedBy,
+                identifier: None,
+                records: vec![item],
+            }));
+            links.same_as = self.duplicates(&identifiers, &linked);
+        }
+        links.cited_by.extend(self.citing(&identifiers, &places.citing, &linked).await?);
+        links.identifiers = identifiers;
+        Ok(Answer::Links(Box::new(links)))
+    }
+
+    /// What the records of the item name that are not deleted, in all its formats. `None` if one has changed.
+    async fn records_of_item(&self) -> Result<Option<Vec<RecordNames>>, Failure> {
+        let table = &self.shared.follower.table;
+        let is_of_repository = |number: &&u64| {
+            self.collection(**number).is_some_and(|of| of.repository == self.request.repository)
+        };
+        let collections: BTreeSet<u64> =
+            self.caught.served.iter().filter(is_of_repository).copied().collect();
+        let keys = vec![oai_key(self.request.identifier)];
+        let formats_max = collections.len();
+        let found = table.find(keys, Arc::new(collections), None, formats_max).await.map_err(failed)?;
+        let mut names = Vec::new();
+        for place in found.into_iter().flatten() {
+            let Some(collection) = self.collection(place.collection) else { continue };
+            let read =
+                self.shared.read_some(self.caught, collection, &mut vec![place.sequence], true).await?;
+            let Some(records) = read else { return Ok(None) };
+            let identifier = self.request.identifier.to_owned();
+            names.extend(
+                on_thread(records, move |record| {
+                    let is_of_item =
+                        record.identifier == identifier && !record.bytes.is_empty() && is_live(record);
+                    is_of_item.then(|| RecordNames::of(record))
+                })
+                .await?,
+            );
+        }
+        Ok(Some(names))
+    }
+
+    fn collection(&self, number: u64) -> Option<&CurrentCollection> {
+        self.caught.collections.get(&number)
+    }
+
+    /// The places of all records that may be links.
+    async fn places(
+        &self,
+        own: &[ContentIdentifier],
+        others: &[&ContentIdentifier],
+        works: &BTreeSet<String>,
+    ) -> Result<Places, Failure> {
+        let count_max = self.request.count_max;
+        let citing_keys = own.iter().map(|identifier| key_in_role(identifier, Role::Cited)).collect();
+        let citing = self.find(citing_keys, self.request.after, count_max.saturating_add(1)).await?;
+        // Each list is in order and has at least the next places of its key, so the first ones of all lists are the next ones.
+        let mut citing: Vec<IdentifierPlace> =
+            citing.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
+        let is_cut = citing.len() > count_max;
+        citing.truncate(count_max);
+        let next = if is_cut { citing.last().copied().map(LinkCursor) } else { None };
+        let mut places = Places { all: citing.iter().copied().collect(), citing, next, has_more: false };
+        if self.request.after.is_none() {
+            let mut keys: Vec<IdentifierKey> = own
+                .iter()
+                .chain(others.iter().copied())
+                .map(|identifier| key_in_role(identifier, Role::Own))
+                .collect();
+            keys.extend(own.iter().map(|identifier| key_in_role(identifier, Role::Citing)));
+            keys.extend(works.iter().map(|work| work_key(work)));
+            for mut found in self.find(keys, None, RECORDS_OF_WORK_MAX + 1).await? {
+                places.has_more |= found.len() > RECORDS_OF_WORK_MAX;
+                found.truncate(RECORDS_OF_WORK_MAX);
+                places.all.extend(found);
+            }
+        }
+        Ok(places)
+    }
+
+    async fn find(
+        &self,
+        keys: Vec<IdentifierKey>,
+        after: Option<LinkCursor>,
+        count_max: usize,
+    ) -> Result<Vec<Vec<IdentifierPlace>>, Failure> {
+        let (table, shown) = (&self.shared.follower.table, Arc::clone(&self.caught.shown));
+        table.find(keys, shown, after.map(|LinkCursor(place)| place), count_max).await.map_err(failed)
+    }
+
+    /// The records at these places that name something wanted, without those of the item. `None` if one has changed.
+    async fn linked(
+        &self,
+        places: &BTreeSet<IdentifierPlace>,
+        wanted: Wanted,
+    ) -> Result<Option<LinkedRecords>, Failure> {
+        let (mut linked, wanted) = (LinkedRecords::new(), Arc::new(wanted));
+        let mut by_collection: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for place in places {
+            by_collection.entry(place.collection).or_default().push(place.sequence);
+        }
+        for (number, mut sequences) in by_collection {
+            let Some(collection) = self.collection(number) else { continue };
+            while !sequences.is_empty() {
+                let read = self.shared.read_some(self.caught, collection, &mut sequences, true).await?;
+                let Some(records) = read else { return Ok(None) };
+                let (repository, wanted) = (collection.repository.clone(), Arc::clone(&wanted));
+                let found = on_thread(records, move |record| {
+                    let record_of = linked_record(record, &repository, &wanted)?;
+                    Some((IdentifierPlace { collection: number, sequence: record.sequence }, record_of))
+                });
+                let is_other = |(_, record): &(_, LinkedRecord)| !self.is_item(&record.item);
+                linked.extend(found.await?.into_iter().filter(is_other));
+            }
+        }
+        Ok(Some(linked))
+    }
+
+    fn is_item(&self, item: &LinkedItem) -> bool {
+        (item.repository.as_str(), item.identifier.as_str())
+            == (self.request.repository, self.request.identifier)
+    }
+
+    /// The records of other repositories that describe the same work, each with the best reason.
+    fn duplicates(&self, own: &[ContentIdentifier], linked: &LinkedRecords) -> Vec<Duplicate> {
+        let mut duplicates: BTreeMap<LinkedItem, SameBy> = BTreeMap::new();
+        for record in linked.values().filter(|record| record.item.repository != self.request.repository) {
+            let of_one_work = own.iter().filter(|identifier| OF_ONE_WORK.contains(&identifier.kind));
+            let shared = of_one_work.clone().find(|identifier| record.names(identifier, Role::Own));
+            let same_by = match shared {
+                Some(identifier) => SameBy::Identifier(identifier.clone()),
+                None if record.is_same_work => SameBy::Description,
+                None => continue,
+            };
+            let known = duplicates.entry(record.item.clone()).or_insert_with(|| same_by.clone());
+            if *known == SameBy::Description {
+                *known = same_by;
+            }
+        }
+        duplicates.into_iter().map(|(item, same_by)| Duplicate { item, same_by }).collect()
+    }
+
+    /// The records at these places that cite the item. An item with records in several formats is in the list once, at the
+    /// record in the first of its collections.
+    async fn citing(
+        &self,
+        own: &[ContentIdentifier],
+        places: &[IdentifierPlace],
+        linked: &LinkedRecords,
+    ) -> Result<Vec<Citation>, Failure> {
+        let mut citations = Vec::new();
+        for place in places {
+            let Some(record) = linked.get(place) else { continue };
+            let Some(field) = record.field(own, Role::Cited) else { continue };
+            if !self.is_listed_before(own, place.collection, &record.item).await? {
+                let records = vec![record.item.clone()];
+                citations.push(Citation { field, identifier: None, records });
+            }
+        }
+        Ok(citations)
+    }
+
+    /// Whether a record of the same item in an earlier collection cites the item, too.
+    async fn is_listed_before(
+        &self,
+        own: &[ContentIdentifier],
+        number: u64,
+        citing: &LinkedItem,
+    ) -> Result<bool, Failure> {
+        for earlier in self.caught.shown.range(..number) {
+            let Some(collection) = self.collection(*earlier) else { continue };
+            if collection.repository != citing.repository {
+                continue;
+            }
+            let (repository, prefix) = (RepositoryId(&collection.repository), Prefix(&collection.prefix));
+            let record = self
+                .shared
+                .follower
+                .mirror
+                .record(repository, prefix, Identifier(&citing.identifier))
+                .await?;
+            let own: HashSet<ContentIdentifier> = own.iter().cloned().collect();
+            let cites = on_thread(record.into_iter().collect(), move |record| {
+                let names = RecordNames::of(record);
+                names.in_role(Role::Cited).any(|(identifier, _)| own.contains(identifier)).then_some(())
+            });
+            if !cites.await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn is_live(record: &StoredRecord) -> bool {
+    record.status == oaimend_store::RecordStatus::Live
+}
+
+/// What a record names of what is wanted; `None` if it names nothing of it.
+fn linked_record(record: &StoredRecord, repository: &str, wanted: &Wanted) -> Option<LinkedRecord> {
+    let RecordNames { mut identifiers, work, title } = RecordNames::of(record);
+    identifiers.retain(|(identifier, _)| wanted.identifiers.contains(identifier));
+    let is_same_work = work.is_some_and(|work| wanted.works.contains(&work));
+    let item = LinkedItem { repository: repository.to_owned(), identifier: record.identifier.clone(), title };
+    (is_same_work || !identifiers.is_empty()).then_some(LinkedRecord {
+        item,
+        named: identifiers,
+        is_same_work,
+    })
+}
+
+/// The names of several records of an item, without repetition. An own identifier in one of them is no reference of another.
+fn merged(records: &[RecordNames]) -> RecordNames {
+    let mut named: Vec<(ContentIdentifier, NamedIn)> =
+        records.iter().flat_map(|names| names.identifiers.iter().cloned()).collect();
+    named.sort_by_key(|(_, field)| *field);
+    let mut known = HashSet::new();
+    named.retain(|(identifier, _)| known.insert(identifier.clone()));
+    RecordNames { identifiers: named, ..RecordNames::default() }
+}
+
+/// The items of records in order, each once.
+fn items<'r>(records: impl Iterator<Item = &'r LinkedRecord>) -> Vec<LinkedItem> {
+    let mut items: Vec<LinkedItem> = Vec::new();
+    for record in records {
+        let is_known = |item: &LinkedItem| {
+            (&item.repository, &item.identifier) == (&record.item.repository, &record.item.identifier)
+        };
+        if !items.iter().any(is_known) {
+            items.push(record.item.clone());
+        }
+    }
+    items
+}
+
+/// What a function finds in records, on a thread for blocking work.
+async fn on_thread<T: Send + 'static>(
+    records: Vec<StoredRecord>,
+    find: impl Fn(&StoredRecord) -> Option<T> + Send + 'static,
+) -> Result<Vec<T>, Failure> {
+    if records.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = tokio::task::spawn_blocking(move || records.iter().filter_map(find).collect()).await;
+    found.map_err(|error| MirrorError::Stopped(error.to_string()).into())
+}
