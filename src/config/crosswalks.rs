@@ -2,7 +2,7 @@
 
 use super::keys::{Entry, Kind, Located};
 use oaimend_base::suggestions::find_nearest;
-use oaimend_crosswalks::{BUILT_IN, CrosswalkChoice, CrosswalkChoices, SheetCrosswalk};
+use oaimend_crosswalks::{BUILT_IN, CrosswalkChoice, CrosswalkChoices, LINKS_PREFIX, SheetCrosswalk};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn read_sheet(prefix: &str, path: &Path) -> Result<CrosswalkChoice, String> {
 }
 
 fn prefixes() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|row| row.prefix)
+    BUILT_IN.iter().map(|row| row.prefix).chain([LINKS_PREFIX])
 }
 
 fn unknown(prefix: &str) -> String {

@@ -4,7 +4,7 @@
 //! docs/reference/urls.md and docs/reference/admin-api.md list the paths for users; a test compares them.
 
 use matchit::{Params, Router};
-use oaimend_crosswalks::JSON_LD_SCHEMA_PATH;
+use oaimend_crosswalks::{JSON_LD_SCHEMA_PATH, LINKS_SCHEMA_PATH};
 use oaimend_html::layout::DESCRIPTION_PATH;
 use oaimend_pages::record::{PLAN_CHART_PATH, STATUS_PATH};
 use oaimend_pages::resolver::RESOLVER_PATH;
@@ -85,6 +85,8 @@ pub(crate) enum PublicEndpoint {
     Resolver,
     /// The schema of a format that crosswalks make.
     CrosswalkSchema,
+    /// The schema of the format `oaimend_links`.
+    LinksSchema,
     /// The federation of all repositories.
     FederationOfAll,
     Federation,
@@ -133,8 +135,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
         Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, Federation, FederationOfAll, FieldValues,
-        Friends, Index, IndexSchema, List, Livez, Mirror, MirrorXml, OpenUrl, Overview, Readyz, Recent,
-        Record, Repository, RepositoryXml, Resolver, Robots, Search, SearchDescription, Sitemap, Sru,
+        Friends, Index, IndexSchema, LinksSchema, List, Livez, Mirror, MirrorXml, OpenUrl, Overview, Readyz,
+        Recent, Record, Repository, RepositoryXml, Resolver, Robots, Search, SearchDescription, Sitemap, Sru,
         StyleSheet, Suggestions, View, ViewRecord, ViewXml, WrittenRecord, WrittenRecords,
     };
     &[
@@ -160,6 +162,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &[RESOLVER_PATH, "/_resolve/"], Resolver, Clients).labelled("resolver"),
         route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
         route(READ, &[JSON_LD_SCHEMA_PATH], CrosswalkSchema, Clients),
+        route(READ, &[LINKS_SCHEMA_PATH], LinksSchema, Clients),
         route(HARVEST, &["/_federation", "/_federation/"], FederationOfAll, Clients)
             .labelled("repository-page"),
         route(HARVEST, &["/_federation/{id}", "/_federation/{id}/"], Federation, Clients)

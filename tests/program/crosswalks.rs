@@ -220,7 +220,7 @@ fn settings(mirror: &Mirror, prefixes: &[&str]) -> CrosswalkSettings {
     let store = mirror.store();
     CrosswalkSettings {
         repository: "x".to_owned(),
-        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker),
+        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker, None),
         known_formats: None,
         converted: ConvertedRecords::default(),
         collections: None,

@@ -1,5 +1,6 @@
 //! The crosswalks that an operator turns on.
 
+use crate::builtin::links::{LINKS_PREFIX, LinksSource};
 use crate::sheets::SheetCrosswalk;
 use crate::table::{Crosswalk, find_built_in};
 use oaimend_xslt::XsltWorker;
@@ -31,9 +32,15 @@ impl CrosswalkChoices {
     }
 
     /// The crosswalks that are turned on. `public_url` is the URL of this server, which serves some of their schemas, and
-    /// `worker` runs sheets.
-    pub fn crosswalks(&self, public_url: &str, worker: &XsltWorker) -> Vec<Crosswalk> {
+    /// `worker` runs sheets. `links` are those of a mirrored repository; without them there is no `oaimend_links`.
+    pub fn crosswalks(
+        &self,
+        public_url: &str,
+        worker: &XsltWorker,
+        links: Option<&LinksSource>,
+    ) -> Vec<Crosswalk> {
         let crosswalk = |(prefix, choice): (&String, &CrosswalkChoice)| match choice {
+            CrosswalkChoice::BuiltIn if prefix == LINKS_PREFIX => Some(links?.crosswalk(public_url)),
             CrosswalkChoice::BuiltIn => Some(Crosswalk::built_in(find_built_in(prefix)?, public_url)),
             CrosswalkChoice::Sheet(sheet) => Some(sheet.crosswalk(prefix, worker)),
             CrosswalkChoice::Off => None,
@@ -58,7 +65,7 @@ mod tests {
         };
         let defaults = choices(&[("oai_dc", BuiltIn), ("mods", BuiltIn)]);
         let of_repository = choices(&[("mods", Off), ("didl", BuiltIn)]);
-        let crosswalks = of_repository.over(&defaults).crosswalks("http://x", &worker);
+        let crosswalks = of_repository.over(&defaults).crosswalks("http://x", &worker, None);
         let prefixes: Vec<&str> = crosswalks.iter().map(|crosswalk| crosswalk.prefix.as_str()).collect();
         assert_eq!(prefixes, ["didl", "oai_dc"]);
         assert_eq!(CrosswalkChoices::default().over(&defaults), defaults);

@@ -20,6 +20,7 @@ mod unconverted;
 mod xml_writer;
 
 pub use builtin::json_ld::{SCHEMA as JSON_LD_SCHEMA, SCHEMA_PATH as JSON_LD_SCHEMA_PATH};
+pub use builtin::links::{LINKS_PREFIX, LINKS_SCHEMA, LINKS_SCHEMA_PATH, LinksSource};
 pub use choices::{CrosswalkChoice, CrosswalkChoices};
 pub use conversion::{Conversion, NotConverted};
 pub use repository::{

@@ -73,6 +73,7 @@ impl SheetCrosswalk {
             namespace: self.namespace.clone(),
             source: SourceChoice::Named(self.source.clone()),
             version: format!("xslt {}", hex::encode(self.sheet.id().bytes())),
+            reads_other_records: false,
             conversion: Arc::new(SheetConversion { worker: worker.clone(), sheet: self.sheet.clone() }),
         }
     }

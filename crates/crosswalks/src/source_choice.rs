@@ -1,6 +1,6 @@
 //! Which format of a repository a crosswalk reads.
 
-use oaimend_record::readable_richest_first;
+use oaimend_record::{format_with_references, readable_richest_first};
 use oaimend_store::ListedFormat;
 
 /// The format that every repository has (OAI-PMH 2.0, section 3.4).
@@ -15,6 +15,8 @@ pub enum SourceChoice {
     DublinCore,
     /// The same, and without such formats the first one of the repository, whatever it is.
     Any,
+    /// The best one with lists of references. Without such a format as [`SourceChoice::Any`].
+    References,
     /// The one with this metadataPrefix.
     Named(String),
 }
@@ -24,11 +26,13 @@ impl SourceChoice {
     pub fn among<'f>(&self, formats: &'f [ListedFormat]) -> Option<&'f ListedFormat> {
         let named = |prefix: &str| formats.iter().find(|format| format.prefix == prefix);
         let pairs = formats.iter().map(|format| (format.prefix.as_str(), format.namespace.as_str()));
-        let richest = || readable_richest_first(pairs).first().and_then(|prefix| named(prefix));
+        let richest = || readable_richest_first(pairs.clone()).first().and_then(|prefix| named(prefix));
+        let any = || named(DUBLIN_CORE).or_else(richest).or(formats.first());
         match self {
             Self::Richest => richest(),
             Self::DublinCore => named(DUBLIN_CORE).or_else(richest),
-            Self::Any => named(DUBLIN_CORE).or_else(richest).or(formats.first()),
+            Self::Any => any(),
+            Self::References => format_with_references(pairs.clone()).and_then(named).or_else(any),
             Self::Named(prefix) => named(prefix),
         }
     }
@@ -59,6 +63,12 @@ mod tests {
             (SourceChoice::Any, &all[..2], Some("marcxml")),
             (SourceChoice::Any, &all[..1], Some("x")),
             (SourceChoice::Any, &[], None),
+            (SourceChoice::References, &all[..], Some("oai_dc")),
+            (
+                SourceChoice::References,
+                &[format("tei", "http://www.tei-c.org/ns/1.0"), all[0].clone()],
+                Some("tei"),
+            ),
             (SourceChoice::Named("x".to_owned()), &all[..], Some("x")),
             (SourceChoice::Named("y".to_owned()), &all[..], None),
         ] {

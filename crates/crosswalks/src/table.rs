@@ -44,7 +44,7 @@ pub enum SchemaPlace {
     Here(&'static str),
 }
 
-/// All built-in crosswalks.
+/// All built-in crosswalks that read one record alone. [`LinksSource`](crate::LinksSource) makes that to `oaimend_links`.
 pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn {
         prefix: "oai_dc",
@@ -131,6 +131,8 @@ pub struct Crosswalk {
     pub source: SourceChoice,
     /// The version of the conversion. Another one makes another collection of records.
     pub version: String,
+    /// Whether the conversion reads other records too, so that its result changes without the record.
+    pub reads_other_records: bool,
     /// Makes the metadata of a record.
     pub conversion: Arc<dyn Conversion>,
 }
@@ -147,6 +149,7 @@ impl Crosswalk {
             namespace: row.namespace.to_owned(),
             source: row.source.clone(),
             version: row.version.to_string(),
+            reads_other_records: false,
             conversion: Arc::new(BuiltInConversion { row, public_url: public_url.to_owned() }),
         }
     }

@@ -15,7 +15,6 @@ mod content_identifier;
 mod follower;
 mod link_query;
 mod links;
-mod links_xml;
 mod record_identifiers;
 mod resolved;
 mod resolver;
@@ -23,7 +22,6 @@ mod sources;
 
 pub use content_identifier::{ContentIdentifier, IdentifierKind, repaired_request};
 pub use links::{Citation, Duplicate, ItemLinks, LinkCursor, LinkedItem, LinksRequest, SameBy};
-pub use links_xml::{LINKS_NAMESPACE, LINKS_SCHEMA, LINKS_SCHEMA_PATH, links_xml};
 pub use record_identifiers::{NamedIn, RecordNames};
 pub use resolved::{Resolved, ResolvedFormat, ResolvedItem};
 pub use resolver::{PlacesMax, Resolver};

@@ -102,6 +102,23 @@ impl LinkCursor {
     }
 }
 
+impl SameBy {
+    /// Its name in XML and JSON: the kind of the identifier that both records have, or `description`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Identifier(identifier) => identifier.kind.name(),
+            Self::Description => "description",
+        }
+    }
+}
+
+impl Citation {
+    /// Its name in XML and JSON: whether the field states a citation, or mentions the work for any reason.
+    pub const fn basis(&self) -> &'static str {
+        if self.field.states_reference() { "stated" } else { "mentioned" }
+    }
+}
+
 impl ItemLinks {
     /// Whether the item has no link.
     pub fn is_empty(&self) -> bool {

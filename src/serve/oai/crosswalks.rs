@@ -8,7 +8,7 @@ use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_crosswalks::{
     CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings, DerivedCollections,
-    QuarantineSettings,
+    LinksSource, QuarantineSettings,
 };
 use oaimend_mirror::view::{AggregateRepository, DerivedVersions};
 use oaimend_oai::UnixSecs;
@@ -74,7 +74,8 @@ async fn add_crosswalks(
     (records, choices): (Records, CrosswalkChoices),
     opened: Box<dyn Repository>,
 ) -> Result<Box<dyn Repository>, Failure> {
-    let crosswalks = choices.crosswalks(&served.public_url, &served.sheets);
+    let links = records.links(served);
+    let crosswalks = choices.crosswalks(&served.public_url, &served.sheets, links.as_ref());
     if crosswalks.is_empty() {
         return Ok(opened);
     }
@@ -145,6 +146,14 @@ impl Records {
             ServeFrom::Live | ServeFrom::LiveThenMirror => Self::Source(Arc::clone(mapping)),
             ServeFrom::Mirror => Self::Mirror(Arc::clone(mapping)),
         }
+    }
+
+    /// The links between records, which the mirror knows for those of one repository.
+    fn links(&self, served: &ServedRepositories) -> Option<LinksSource> {
+        let Self::Mirror(mapping) = self else { return None };
+        let sources = served.resolver.sources(&served.repositories);
+        let resolver = served.resolver.resolver.clone();
+        Some(LinksSource { resolver, sources, repository: mapping.id().to_owned() })
     }
 
     /// The name in tokens and of derived collections. A view may have the name of a repository.

@@ -14,7 +14,7 @@ use crate::serve::response::Response;
 use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
 use http::{Method, header};
-use oaimend_crosswalks::JSON_LD_SCHEMA;
+use oaimend_crosswalks::{JSON_LD_SCHEMA, LINKS_SCHEMA};
 use oaimend_mirror::repository_index::{INDEX_NAME, SCHEMA};
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_oai::{Request, RequestError, named_enum};
@@ -346,6 +346,7 @@ impl PublicRouter<'_> {
             Some(PublicEndpoint::OpenUrl) => return Destination::OpenUrl,
             Some(PublicEndpoint::IndexSchema) => Response::new(200, "application/xml", SCHEMA),
             Some(PublicEndpoint::CrosswalkSchema) => Response::new(200, "application/xml", JSON_LD_SCHEMA),
+            Some(PublicEndpoint::LinksSchema) => Response::new(200, "application/xml", LINKS_SCHEMA),
             // Browsers request it for every site. The pages have no icon.
             Some(PublicEndpoint::Favicon) => {
                 Response::no_content().with("Cache-Control", "public, max-age=86400".to_owned())

@@ -59,13 +59,16 @@ impl Converter<'_> {
             return Ok(None);
         }
         let key = RecordKey::new(&self.settings.token_key, self.crosswalk, self.source_prefix, record);
-        if let Some(xml) = self.settings.converted.find(key) {
+        let may_be_kept = !self.crosswalk.reads_other_records;
+        if may_be_kept && let Some(xml) = self.settings.converted.find(key) {
             return Ok(Some(xml.as_ref().to_owned()));
         }
         let source = SourceRecord::read(record, self.source_prefix)?;
         let content = self.crosswalk.conversion.convert(&source).await?;
         let xml = source.with_content(&content);
-        self.settings.converted.keep(key, &xml);
+        if may_be_kept {
+            self.settings.converted.keep(key, &xml);
+        }
         Ok(Some(xml))
     }
 }
@@ -120,6 +123,11 @@ mod tests {
         crosswalk.version.push_str(" changed");
         assert_eq!(convert(&crosswalk, "marcxml", vec![live(1)]).await, (1, vec![first[0].clone()]));
         crosswalk.prefix.push_str("_other");
+        crosswalk.reads_other_records = true;
+        for _ in 0..2 {
+            assert_eq!(convert(&crosswalk, "marcxml", vec![live(1)]).await.0, 1, "other records may change");
+        }
+        crosswalk.reads_other_records = false;
         assert_eq!(convert(&crosswalk, "marcxml", vec![live(1)]).await.0, 1);
         // A sheet may convert it later, and the quarantine counts it each time.
         for _ in 0..2 {

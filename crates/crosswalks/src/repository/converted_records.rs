@@ -1,6 +1,6 @@
 //! Converted records in memory, for harvesters that read the same list, and for a source that sends the same records.
 //!
-//! A conversion reads one record and nothing else, so its result follows from the bytes of the record and the version of the
+//! A conversion whose results are here reads one record and nothing else, so its result follows from the bytes of the record and the version of the
 //! crosswalk, and never becomes outdated. Records that cannot be converted are not kept.
 
 use crate::table::Crosswalk;

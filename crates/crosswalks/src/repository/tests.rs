@@ -174,7 +174,11 @@ pub(super) fn fixture(inner: Inner) -> Fixture {
     let worker = XsltWorker::new(WorkerProgram::this_program("none"), XsltLimits::default());
     let settings = CrosswalkSettings {
         repository: "r".to_owned(),
-        crosswalks: CrosswalkChoices(choices.into_iter().collect()).crosswalks("https://x.example", &worker),
+        crosswalks: CrosswalkChoices(choices.into_iter().collect()).crosswalks(
+            "https://x.example",
+            &worker,
+            None,
+        ),
         known_formats: None,
         converted: ConvertedRecords::default(),
         collections: None,
