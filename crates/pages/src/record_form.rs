@@ -22,11 +22,13 @@ pub enum RecordForm {
     LinksetJson,
     /// The links of the page as text (RFC 9264).
     Linkset,
+    /// The links with other records as JSON.
+    LinksJson,
 }
 
 impl RecordForm {
     /// The forms that endings and `Accept` select, the preferred ones first.
-    const SELECTED: [Self; 8] = [
+    const SELECTED: [Self; 9] = [
         Self::Html,
         Self::Xml,
         Self::JsonLd,
@@ -35,6 +37,7 @@ impl RecordForm {
         Self::CslJson,
         Self::LinksetJson,
         Self::Linkset,
+        Self::LinksJson,
     ];
 
     /// The value of `Content-Type`.
@@ -48,6 +51,7 @@ impl RecordForm {
             Self::CslJson => "application/vnd.citationstyles.csl+json",
             Self::LinksetJson => "application/linkset+json",
             Self::Linkset => "application/linkset; charset=UTF-8",
+            Self::LinksJson => "application/json",
         }
     }
 
@@ -62,6 +66,7 @@ impl RecordForm {
             Self::CslJson => ".csl.json",
             Self::LinksetJson => ".linkset.json",
             Self::Linkset => ".linkset",
+            Self::LinksJson => ".links.json",
         }
     }
 
@@ -78,7 +83,7 @@ impl RecordForm {
         match self {
             Self::Html => &["text/html", "application/xhtml+xml"],
             Self::Xml => &["application/xml", "text/xml"],
-            Self::RawMetadata => &[],
+            Self::RawMetadata | Self::LinksJson => &[],
             Self::JsonLd => &["application/ld+json", "application/json"],
             Self::BibTeX => &["application/x-bibtex", "text/x-bibtex"],
             Self::Ris => &["application/x-research-info-systems"],

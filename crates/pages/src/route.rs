@@ -30,6 +30,8 @@ pub struct RecordTarget {
     pub form: Option<RecordForm>,
     /// The metadataPrefix, of the argument `raw` or `format`; `None`: the default one.
     pub format: Option<String>,
+    /// Where a list of links continues, of the argument `after`.
+    pub after: Option<String>,
 }
 
 /// Longest filter that is used, in characters.
@@ -79,12 +81,13 @@ impl RecordTarget {
         let repository = repository.to_owned();
         if let Some(prefix) = arguments("raw") {
             let (form, format) = (Some(RecordForm::RawMetadata), Some(prefix));
-            return Some(Self { repository, identifier: decode(written)?, form, format });
+            return Some(Self { repository, identifier: decode(written)?, form, format, after: None });
         }
         let by_ending = RecordForm::of_path(written).filter(|(identifier, _)| !identifier.is_empty());
         let (identifier, form) =
             by_ending.map_or((written, None), |(identifier, form)| (identifier, Some(form)));
-        Some(Self { repository, identifier: decode(identifier)?, form, format: arguments("format") })
+        let (format, after) = (arguments("format"), arguments("after"));
+        Some(Self { repository, identifier: decode(identifier)?, form, format, after })
     }
 
     /// The same target, with its ending as a part of the identifier. Some clients decode the dot that

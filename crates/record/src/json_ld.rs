@@ -13,6 +13,11 @@ use serde_json::{Map, Value, json};
 /// All values of the record are in it. A name with a comma is the name of a person, unless the record says that it is an
 /// organization. Other names have no type, because they can be those of organizations.
 pub fn json_ld(work: &WorkDescription, page_url: Option<&str>) -> Value {
+    json_ld_same_as(work, page_url, &[])
+}
+
+/// The same with the URLs of other descriptions of the work.
+pub fn json_ld_same_as(work: &WorkDescription, page_url: Option<&str>, same_as: &[String]) -> Value {
     let core = &work.core;
     let mut object = Object(Map::new());
     object.add("@context", json!("https://schema.org"));
@@ -47,7 +52,8 @@ pub fn json_ld(work: &WorkDescription, page_url: Option<&str>) -> Value {
         object.add("inLanguage", json!(language));
     }
     object.add_list("identifier", identifiers(work));
-    object.add_list("sameAs", work.links.identifying.iter().map(|link| json!(link.url)).collect());
+    let identifying = work.links.identifying.iter().map(|link| &link.url);
+    object.add_list("sameAs", identifying.chain(same_as).map(|url| json!(url)).collect());
     if let Some(license) = &work.links.license {
         object.add("license", json!(license.url));
     }
@@ -236,5 +242,7 @@ mod tests {
         assert_eq!(json.get("name"), None);
         let without_page = json_ld(&WorkDescription::default(), None);
         assert_eq!((without_page.get("@id"), without_page.get("url")), (None, None));
+        let same = json_ld_same_as(&WorkDescription::default(), None, &["https://e.org/y".to_owned()]);
+        assert_eq!(same["sameAs"], "https://e.org/y");
     }
 }

@@ -29,7 +29,7 @@ pub use container::Container;
 pub use crosswalks::{References, format_with_references, readable_richest_first, richest_first};
 pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
 pub use dublin_core::DublinCore;
-pub use json_ld::json_ld;
+pub use json_ld::{json_ld, json_ld_same_as};
 pub use language::{Direction, language_tag};
 pub use limits::{shorten, shown_size};
 pub use links::{Link, LinkKind, RecordLinks};

@@ -4,7 +4,8 @@ use super::gateway::Gateway;
 use super::records::collection::served_formats;
 use super::records::item::live_formats;
 use super::records::lists::{ListRequest, list_notice_page};
-use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice};
+use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice, with_policies};
+use super::records::related::{NoLinks, related};
 use super::records::sitemaps;
 use super::records::source_list::source_list;
 use super::repositories::aggregate::aggregate;
@@ -12,6 +13,7 @@ use super::repositories::description::known_name;
 use super::repositories::federation::federation;
 use super::repositories::overview::{is_stored, overview, unknown, unknown_path};
 use super::repositories::repository::repository;
+use super::resolver::{failure_json, with_retry};
 use super::search;
 use super::state::GatewayState;
 use super::target::PageTarget;
@@ -29,9 +31,11 @@ use oaimend_pages::route::RecordTarget;
 use oaimend_pages::search::SearchForm;
 use oaimend_pages::sitemap::SitemapAddress;
 use oaimend_pages::texts::plain;
+use oaimend_pages::texts::related as texts;
 use oaimend_repository::Failure;
 use oaimend_store::{Identifier, MirrorError, RepositoryId};
 use oaimend_views::{FoundMember, LiveMember};
+use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -270,7 +274,13 @@ async fn record(
     let versions = named.versions().await;
     let kept = versions.map(|versions| (cache, versions));
     match named.find().await {
-        Ok(found) => named.show(found, headers, &pages.rendering, kept).await,
+        Ok(mut found) => match related(served, mapping, target, named.form).await {
+            Ok(links) => {
+                found.related = links;
+                named.show(found, headers, &pages.rendering, kept).await
+            }
+            Err(none) => without_links(&none),
+        },
         Err(missing) => {
             let whole = if missing == Missing::Unknown { target.with_ending_in_identifier() } else { None };
             if let Some(whole) = whole.as_ref().map(request)
@@ -280,6 +290,14 @@ async fn record(
             }
             named.missing(&missing).await
         }
+    }
+}
+
+/// The response in place of links.
+fn without_links(none: &NoLinks) -> Response {
+    match none {
+        NoLinks::NotAPlace => with_policies(Response::json(400, &json!({"error": texts::NOT_A_PLACE}))),
+        NoLinks::Failed(failure) => with_retry(with_policies(failure_json(failure)), failure),
     }
 }
 

@@ -158,6 +158,8 @@ mod tests {
             "d.csl.json",
             "d.linkset",
             "d.linkset.json",
+            "d.links",
+            "d.links.json",
             "d.bib",
             "d.ris",
             "record/1",
@@ -175,6 +177,7 @@ mod tests {
                     (address.in_form("", RecordForm::BibTeX), Some(RecordForm::BibTeX), format),
                     (address.in_form("", RecordForm::Linkset), Some(RecordForm::Linkset), format),
                     (address.in_form("", RecordForm::LinksetJson), Some(RecordForm::LinksetJson), format),
+                    (address.in_form("", RecordForm::LinksJson), Some(RecordForm::LinksJson), format),
                     (raw, Some(RecordForm::RawMetadata), format.or(Some("oai_dc"))),
                 ] {
                     let expected = RecordTarget {
@@ -182,6 +185,7 @@ mod tests {
                         identifier: identifier.to_owned(),
                         form,
                         format: format.map(str::to_owned),
+                        after: None,
                     };
                     assert_eq!(record(&url), Some(expected), "{url}");
                 }

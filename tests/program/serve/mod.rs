@@ -46,6 +46,7 @@ mod page_fallback;
 mod provenance;
 mod quarantine_entries;
 mod rate_limit;
+mod record_links;
 mod recorded_pages;
 mod refetch_broken_records;
 mod repairs;

@@ -12,6 +12,7 @@ mod missing_record;
 mod no_record_page;
 mod operator;
 mod record_page;
+mod related_section;
 mod repairs;
 mod repository;
 mod resolver_page;

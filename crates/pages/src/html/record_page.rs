@@ -1,15 +1,18 @@
 //! The page of a record.
 
-use super::super::record::{RecordAddress, RepositoryAddress, meta_tags, open_graph, script_text};
+use super::super::record::{RecordAddress, Related, RepositoryAddress, meta_tags, open_graph, script_text};
 use super::super::record_form::RecordForm;
 use super::super::search::SearchAddress;
 use super::fields_table::{fields_table, left_out, linked};
+use super::related_section::related_section;
 use super::repairs::repairs_section;
 use super::xml_source::xml_source;
 use crate::texts::{common, record as texts};
 use maud::{Markup, PreEscaped, html};
 use oaimend_html::{Crumb, Page, Site};
-use oaimend_record::{Agent, Link, LinkKind, RecordDocument, Text, WorkDescription, json_ld, shorten};
+use oaimend_record::{
+    Agent, Link, LinkKind, RecordDocument, Text, WorkDescription, json_ld_same_as, shorten,
+};
 use oaimend_store::RecordRepairs;
 
 /// The page of a record.
@@ -35,6 +38,8 @@ pub struct RecordPage<'a> {
     pub provenance: &'a Provenance,
     /// The repairs of the record.
     pub repairs: &'a RecordRepairs,
+    /// The records that it is linked with.
+    pub related: &'a Related,
 }
 
 /// A format in which a record is available.
@@ -84,6 +89,7 @@ impl RecordPage<'_> {
                     (self.introduction())
                     div.side { (self.links()) (self.exports()) (self.details()) (self.provenance()) }
                     div.rest {
+                        (related_section(self.related, self.address, base))
                         (self.fields())
                         (repairs_section(self.repairs))
                     }
@@ -119,8 +125,12 @@ impl RecordPage<'_> {
             @for tag in open_graph(self.work, &page_url) {
                 meta property=(tag.name) content=(tag.content);
             }
-            script type="application/ld+json" { (PreEscaped(script_text(&json_ld(self.work, Some(&page_url))))) }
+            script type="application/ld+json" { (PreEscaped(script_text(&self.json_ld(&page_url)))) }
         }
+    }
+
+    fn json_ld(&self, page_url: &str) -> serde_json::Value {
+        json_ld_same_as(self.work, Some(page_url), &self.related.same_as(self.site.public_url()))
     }
 
     fn heading(&self, title: &Text) -> Markup {

@@ -1,6 +1,6 @@
 //! Whole record pages from hostile and unusual records.
 
-use super::super::record::RecordAddress;
+use super::super::record::{RecordAddress, Related, RelatedRecord, RelatedRecords, RelatedWork, SameRecord};
 use super::{FormatTab, Provenance, RecordPage};
 use oaimend_html::Site;
 use oaimend_record::{RecordDocument, WorkDescription};
@@ -34,6 +34,28 @@ fn record(identifier: &str, fields: &str) -> String {
     )
 }
 
+/// Links to a record with this identifier and title.
+fn related(text: &str) -> Related {
+    let record = RelatedRecord {
+        repository: "y".to_owned(),
+        identifier: text.to_owned(),
+        title: Some(text.to_owned()),
+    };
+    let work = RelatedWork {
+        field: "relation",
+        basis: "mentioned",
+        identifier: Some(("doi", text.to_owned())),
+        records: vec![record.clone()],
+    };
+    let unknown = RelatedWork { records: Vec::new(), ..work.clone() };
+    Related::Known(Box::new(RelatedRecords {
+        cites: vec![work, unknown],
+        same_as: vec![SameRecord { record, same_by: "doi" }],
+        next: Some("1-2".to_owned()),
+        ..RelatedRecords::default()
+    }))
+}
+
 fn page(xml: &str) -> String {
     let document = RecordDocument::read(xml).expect("the record is well-formed");
     let work = WorkDescription::of(&document);
@@ -55,6 +77,7 @@ fn page(xml: &str) -> String {
             stamp: Some("2024-05-07T01:02:03Z".into()),
         },
         repairs: &RecordRepairs::new([repair].into_iter()),
+        related: &related(&document.identifier),
     }
     .render()
 }

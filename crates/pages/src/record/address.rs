@@ -56,6 +56,11 @@ impl RecordAddress<'_> {
         url
     }
 
+    /// The links of the record, where their list continues.
+    pub(crate) fn links_after(&self, base: &str, after: &str) -> String {
+        format!("{}?after={}", self.in_form(base, RecordForm::LinksJson), encoded_segment(after))
+    }
+
     /// The metadata of the record alone, in a format.
     pub fn raw_metadata(&self, base: &str, prefix: &str) -> String {
         format!("{}?raw={}", self.start(base), encoded_segment(prefix))
@@ -77,8 +82,9 @@ impl RecordAddress<'_> {
     }
 }
 
-/// The ends of identifiers that would select a form. `.csl` is one because `.csl.json` is an ending.
-const SELECTING: &[&str] = &[".xml", ".json", ".bib", ".ris", ".csl", ".linkset"];
+/// The ends of identifiers that would select a form. `.csl` is one because `.csl.json` is an ending, and so is
+/// `.links`.
+const SELECTING: &[&str] = &[".xml", ".json", ".bib", ".ris", ".csl", ".linkset", ".links"];
 
 impl RepositoryAddress<'_> {
     /// The page.
@@ -148,6 +154,7 @@ mod tests {
             ("a.csl.json", "/x/record/a.csl%2Ejson"),
             ("a.csl", "/x/record/a%2Ecsl"),
             ("a.bib", "/x/record/a%2Ebib"),
+            ("a.links", "/x/record/a%2Elinks"),
         ] {
             assert_eq!(page(identifier), path);
         }

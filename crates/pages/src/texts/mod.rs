@@ -15,6 +15,7 @@ pub mod operator;
 pub mod plain;
 pub(crate) mod record;
 pub(crate) mod record_notices;
+pub mod related;
 pub(crate) mod repository;
 pub mod resolver;
 pub(crate) mod response;

@@ -62,7 +62,10 @@ pub(crate) fn meaning(kind: &str) -> &str {
 pub(crate) fn field(name: &str) -> &'static str {
     match name {
         "identifier" => "as its identifier",
+        "references" => "in its references",
+        "isReferencedBy" => "as a work that cites it",
         "relation" => "as a related work",
+        "description" => "in its abstract",
         _ => "as its source",
     }
 }

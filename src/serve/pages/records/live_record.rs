@@ -21,6 +21,7 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, UnknownRecordPage};
 use oaimend_pages::oai_page::{OaiContent, OaiPage};
 use oaimend_pages::record::RecordAddress;
+use oaimend_pages::record::Related;
 use oaimend_pages::route::RecordTarget;
 use oaimend_pages::texts::plain;
 use oaimend_record::RecordDocument;
@@ -141,6 +142,7 @@ impl LiveRecordRequest {
             formats: prefixes.into_iter().map(tab).collect(),
             repairs: RecordRepairs::default(),
             origin: RecordOrigin::Source,
+            related: Related::None,
         };
         let rendering = Rendering {
             gateway: Arc::clone(&self.gateway),

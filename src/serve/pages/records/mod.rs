@@ -9,6 +9,7 @@ pub(in crate::serve::pages) mod newest;
 pub(crate) mod record;
 pub(crate) mod record_cache;
 mod record_xml;
+pub(crate) mod related;
 mod set_lists;
 pub(crate) mod sitemaps;
 pub(crate) mod source_list;

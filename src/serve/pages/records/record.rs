@@ -18,10 +18,12 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{
     DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance, RecordPage, UnknownRecordPage,
 };
-use oaimend_pages::record::{LINK_HEADERS_BYTES_MAX, RecordAddress, Signposts};
+use oaimend_pages::record::{LINK_HEADERS_BYTES_MAX, RecordAddress, Related, Signposts, related_json};
 use oaimend_pages::route::RecordTarget;
 use oaimend_pages::texts::plain;
-use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, json_ld, ris};
+use oaimend_record::{
+    RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, json_ld_same_as, ris,
+};
 use oaimend_repository::{Failure, Reason};
 use oaimend_store::{
     Identifier, MirrorError, MirrorStore, Prefix, RecordRepairs, RecordStatus, RepositoryId, StoredRecord,
@@ -47,6 +49,8 @@ pub(crate) struct FoundRecord {
     /// The repairs of the record, if the page shows them.
     pub(super) repairs: RecordRepairs,
     pub(super) origin: RecordOrigin,
+    /// The links that the page shows.
+    pub(crate) related: Related,
 }
 
 /// Where a record was found.
@@ -138,7 +142,8 @@ impl RecordRequest<'_> {
             RecordForm::Html => store.repairs(repository, Prefix(shown), identifier).await?,
             _ => RecordRepairs::default(),
         };
-        Ok(FoundRecord { record, item, formats, repairs, origin: RecordOrigin::Mirror })
+        let (origin, related) = (RecordOrigin::Mirror, Related::None);
+        Ok(FoundRecord { record, item, formats, repairs, origin, related })
     }
 
     /// The format whose record says why an item has no page: one that is not harvested completely yet, or else that of a
@@ -170,11 +175,13 @@ impl RecordRequest<'_> {
             return unchanged;
         }
         let validators = rendering.validators();
+        let may_be_kept = rendering.may_be_kept();
         let rendered = limits.run(rendering.xml_bytes(), move || rendering.render()).await;
         let unreadable = Err(Missing::NotShown(NoRecordReason::Unreadable));
         match rendered.unwrap_or(unreadable) {
             Ok(page) => {
                 if page.status == 200
+                    && may_be_kept
                     && let Some((cache, versions)) = cache
                 {
                     let (gateway, mapping) = (Arc::clone(self.gateway), Arc::clone(self.mapping));
@@ -268,6 +275,12 @@ impl Rendering {
         self.found.formats.iter().any(|tab| tab.is_default && tab.is_current)
     }
 
+    /// Whether the response may be used for a while. Links as JSON are as of the response, and a page without the links that
+    /// it should have is soon a better one.
+    fn may_be_kept(&self) -> bool {
+        self.form != RecordForm::LinksJson && self.found.related != Related::NotReady
+    }
+
     /// Whether the page can be at the source.
     fn may_redirect(&self) -> bool {
         self.mapping.records == RecordPages::Link
@@ -282,7 +295,8 @@ impl Rendering {
     }
 
     fn with_head(&self, page: Response) -> Response {
-        let page = self.validators().add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
+        let cache_control = if self.may_be_kept() { CACHE_CONTROL } else { "no-cache" };
+        let page = self.validators().add_to(page).with("Cache-Control", cache_control.to_owned());
         with_policies(page).compressible()
     }
 
@@ -318,7 +332,16 @@ impl Rendering {
         }
         let signposts = || Signposts::new(&work, self.address(None), &self.formats(), site.public_url());
         let text = match self.form {
-            RecordForm::JsonLd => format!("{:#}\n", json_ld(&work, Some(&page_url))),
+            RecordForm::JsonLd => {
+                let same_as = found.related.same_as(site.public_url());
+                format!("{:#}\n", json_ld_same_as(&work, Some(&page_url), &same_as))
+            }
+            RecordForm::LinksJson => {
+                let Related::Known(related) = &found.related else {
+                    return Err(Missing::NotShown(NoRecordReason::Unreadable));
+                };
+                format!("{:#}\n", related_json(related, self.address(None), site.public_url()))
+            }
             RecordForm::BibTeX => bibtex(&work, &page_url),
             RecordForm::Ris => ris(&work, &page_url),
             RecordForm::CslJson => format!("{:#}\n", csl_json(&work, &page_url)),
@@ -358,6 +381,7 @@ impl Rendering {
             formats: &self.found.formats,
             provenance: &self.provenance(),
             repairs: &self.found.repairs,
+            related: &self.found.related,
         };
         page.render()
     }
@@ -388,6 +412,7 @@ impl Rendering {
                     found.item.records().map(version).collect::<Vec<_>>(),
                     &found.repairs
                 ),
+                &found.related,
             )
         );
         if found.origin == RecordOrigin::Source {
@@ -395,9 +420,11 @@ impl Rendering {
             let tag = fingerprint([depends_on.as_bytes(), &found.record.bytes]);
             return Validators { tag, modified_secs: None };
         }
+        // Links change without the record.
+        let is_record_alone = found.related.is_empty();
         Validators {
             tag: fingerprint([depends_on.as_bytes()]),
-            modified_secs: Some(found.record.stamp_secs.max(found.item.stamp_secs())),
+            modified_secs: is_record_alone.then_some(found.record.stamp_secs.max(found.item.stamp_secs())),
         }
     }
 }

@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
 }
 
 /// The text of a failure as JSON.
-fn failure_json(failure: &Failure) -> Response {
+pub(super) fn failure_json(failure: &Failure) -> Response {
     let text = match failure.reason {
         Reason::MirrorIncomplete => texts::BUILDING,
         _ => texts::UNREADABLE,
@@ -214,7 +214,7 @@ fn failure_json(failure: &Failure) -> Response {
     Response::json(503, &json!({"error": text}))
 }
 
-fn with_retry(page: Response, failure: &Failure) -> Response {
+pub(super) fn with_retry(page: Response, failure: &Failure) -> Response {
     page.with("Cache-Control", "no-store".to_owned())
         .with("Retry-After", failure.retry_after_secs.to_string())
         .with("Proxy-Status", failure.proxy_status())
