@@ -172,12 +172,13 @@ fn no_change_of_the_shown_record_is_missed_by_incremental_harvests() {
     for seed in seeds {
         check_incremental_harvests(seed, Collisions::Prefer);
         check_incremental_harvests(seed, Collisions::Newest);
+        check_incremental_harvests(seed, Collisions::ClosestToOrigin);
     }
 }
 
 #[test]
 fn a_hidden_record_becomes_visible_when_the_shown_one_is_deleted() {
-    for collisions in [Collisions::Prefer, Collisions::Newest] {
+    for collisions in [Collisions::Prefer, Collisions::Newest, Collisions::ClosestToOrigin] {
         let mirror = mirror();
         let item = "oai:c:1";
         mirror.commit("x", "oai_dc", vec![dated(item, "of x", 3)], true);
@@ -257,6 +258,53 @@ fn a_new_datestamp_alone_does_not_change_the_shown_record() {
     mirror.commit("x", "oai_dc", vec![dated("oai:c:1", "new", 21)], true);
     let items = ask(&view(&mirror, Collisions::Newest, 10), LIST).items();
     assert_eq!(items.iter().map(shown).collect::<Vec<_>>(), [Some("new".to_owned())]);
+}
+
+/// A record that an aggregator harvested so often before, of which the last harvest altered it or not.
+fn aggregated(identifier: &str, title: &str, harvests: usize, altered: bool) -> NewRecord {
+    let record = live(identifier, &[], title);
+    let inner = (0..harvests).fold(String::new(), |inner, _| {
+        format!("<originDescription harvestDate=\"2020-01-01T00:00:00Z\" altered=\"{altered}\">{inner}</originDescription>")
+    });
+    let about = format!(
+        "<about><provenance xmlns=\"http://www.openarchives.org/OAI/2.0/provenance\">{inner}</provenance></about></record>"
+    );
+    let xml = String::from_utf8(record.bytes.to_vec()).expect("it is text").replace("</record>", &about);
+    NewRecord {
+        content_hash: content_hash(RecordStatus::Live, &[], &[xml.as_bytes()]),
+        bytes: xml.into(),
+        ..record
+    }
+}
+
+#[test]
+fn the_record_that_passed_the_fewest_aggregators_is_shown() {
+    let mirror = mirror();
+    let titles = || {
+        let view = view(&mirror, Collisions::ClosestToOrigin, 10);
+        let listed = ask(&view, LIST).items();
+        let one = ask(&view, "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:c:1").items();
+        assert_eq!(listed.iter().map(shown).collect::<Vec<_>>(), one.iter().map(shown).collect::<Vec<_>>());
+        listed.iter().map(|item| item.title.clone()).collect::<Vec<_>>()
+    };
+    let commit = |id: &str, title: &str, harvests, altered| {
+        mirror.pass_time(60);
+        mirror.commit(id, "oai_dc", vec![aggregated("oai:c:1", title, harvests, altered)], true);
+    };
+    // The priority of y is the highest one.
+    commit("y", "of y, 2 harvests", 2, false);
+    commit("z", "of z, 1 altered", 1, true);
+    assert_eq!(titles(), ["of z, 1 altered"]);
+    commit("x", "of x, 1 harvest", 1, false);
+    assert_eq!(titles(), ["of x, 1 harvest"]);
+    commit("y", "of y, 1 harvest", 1, false);
+    assert_eq!(titles(), ["of y, 1 harvest"], "of equal ones the priority counts");
+    mirror.pass_time(60);
+    mirror.commit("z", "oai_dc", vec![dated("oai:c:1", "of the origin", 1)], true);
+    assert_eq!(titles(), ["of the origin"]);
+    mirror.pass_time(60);
+    mirror.commit("z", "oai_dc", vec![deleted("oai:c:1", &[])], true);
+    assert_eq!(titles(), ["of y, 1 harvest"]);
 }
 
 #[test]

@@ -13,6 +13,9 @@ named_enum! {
         Prefer = "prefer",
         /// That with the latest datestamp of its source.
         Newest = "newest",
+        /// That with the fewest harvests between its origin and the mirror, by its provenance, and of those one that no
+        /// aggregator has altered. Of equal ones that of the repository with the highest priority.
+        ClosestToOrigin = "closest-to-origin",
     }
 }
 

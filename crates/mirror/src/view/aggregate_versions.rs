@@ -254,11 +254,11 @@ mod tests {
         Change::new(Some(&before.state), after, removals, |id| id != "unstored").stamped
     }
 
-    use Collisions::{KeepBoth, Newest, Prefer};
+    use Collisions::{ClosestToOrigin, KeepBoth, Newest, Prefer};
 
     #[test]
     fn a_change_of_a_repository_stamps_this_repository() {
-        for collisions in [KeepBoth, Prefer, Newest] {
+        for collisions in [KeepBoth, Prefer, Newest, ClosestToOrigin] {
             let before = settings(collisions, &[("x", 0), ("y", 0)]);
             assert_eq!(stamped(&before, &before, 0), [""; 0]);
             let more = settings(collisions, &[("x", 0), ("y", 0), ("z", 0)]);
@@ -278,7 +278,7 @@ mod tests {
         let before = settings(KeepBoth, &[("x", 1), ("y", 0)]);
         let other = settings(KeepBoth, &[("x", 2), ("y", 0)]);
         assert_eq!(stamped(&before, &other, 1), [""; 0], "each record is shown");
-        for collisions in [Prefer, Newest] {
+        for collisions in [Prefer, Newest, ClosestToOrigin] {
             let preferring = settings(collisions, &[("x", 1), ("y", 0)]);
             assert_eq!(stamped(&before, &preferring, 0), ["x", "y"]);
             assert_eq!(stamped(&preferring, &before, 0), ["x", "y"]);

@@ -8,13 +8,15 @@
 //!
 //! A commit to a hidden record delivers the shown record again, unchanged.
 //!
-//! [`Collisions::Newest`] compares the datestamps in the stored records. The store keeps them until the content of
+//! [`Collisions::Newest`] compares the datestamps in the stored records, and [`Collisions::ClosestToOrigin`] their provenance.
+//! Both follow from the bytes of a record, which change with a stamp only. The store keeps a datestamp until the content of
 //! the record changes. A source that renews only the datestamp does not change the shown record, because such a
 //! change has no stamp.
 
 use super::list_token::{PageEnd, Place, RecordList};
 use super::merge::Merge;
 use super::options::{MirroredSource, PageLimits};
+use super::origin_distance::OriginDistance;
 use super::part::{Part, Parts};
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
@@ -56,22 +58,27 @@ impl<'v> Item<'v> {
     async fn show(self, view: &'v View, prefix: &str, with_bytes: bool) -> Result<Shown<'v>, Failure> {
         // A view that shows all records of an item shows each with its own datestamp.
         let item_secs = view.merges_records().then(|| self.datestamp_secs());
-        let compares_datestamps = view.options.collisions == Collisions::Newest && !self.others.is_empty();
+        let collisions = view.options.collisions;
+        let compares_content =
+            matches!(collisions, Collisions::Newest | Collisions::ClosestToOrigin) && !self.others.is_empty();
         let mut best: Option<(Rank, Part<'v>, StoredRecord)> = None;
         for (part, mut record) in std::iter::once(self.found).chain(self.others) {
             let member = part.member;
-            let mut committed_secs = UnixSecs(0);
-            if compares_datestamps {
+            let (mut committed_secs, mut distance) = (UnixSecs(0), OriginDistance::default());
+            if compares_content {
                 record = match read_whole(view, member, prefix, record).await? {
                     Version::Whole(record) => record,
                     Version::Replaced => return Ok(Shown::Replaced),
                     Version::Damaged => continue,
                 };
-                committed_secs = datestamp_of(&record);
+                match collisions {
+                    Collisions::Newest => committed_secs = datestamp_of(&record),
+                    _ => distance = OriginDistance::of(&record.bytes),
+                }
             }
             let is_live = record.status == RecordStatus::Live;
-            let rank =
-                (is_live, part.is_mirrored(), committed_secs, member.priority, Reverse(member.id.clone()));
+            let content = (committed_secs, Reverse(distance));
+            let rank = (is_live, part.is_mirrored(), content, member.priority, Reverse(member.id.clone()));
             if best.as_ref().is_none_or(|(best, ..)| rank > *best) {
                 best = Some((rank, part, record));
             }
@@ -106,9 +113,9 @@ enum Shown<'v> {
     Damaged,
 }
 
-/// Whether a record is live, whether it is mirrored, the datestamp of its source if it counts, the priority and the
-/// name of its repository. The greatest one is shown.
-type Rank = (bool, bool, UnixSecs, u64, Reverse<String>);
+/// Whether a record is live, whether it is mirrored, the datestamp of its source or its distance from its origin if they
+/// count, the priority and the name of its repository. The greatest one is shown.
+type Rank = (bool, bool, (UnixSecs, Reverse<OriginDistance>), u64, Reverse<String>);
 
 /// A version of a record that was found without its bytes.
 enum Version {

@@ -38,6 +38,7 @@ pub(crate) mod lists;
 mod merge;
 mod mirror_repository;
 mod options;
+mod origin_distance;
 mod origins;
 mod page_cache;
 pub(crate) mod page_items;

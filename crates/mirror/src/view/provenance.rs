@@ -51,7 +51,8 @@ pub(super) async fn described_by(
     Ok(Some((origin.granularity, origin.namespaces.get(prefix).cloned().unwrap_or_default())))
 }
 
-const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/provenance";
+/// The namespace of provenance.
+pub(super) const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/provenance";
 
 impl Origins {
     /// The texts that add the provenance to a record; none if it gets none.
