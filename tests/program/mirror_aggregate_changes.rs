@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use oaimend_mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
 use oaimend_oai::datestamp::to_secs;
-use oaimend_store::Collisions::{self, KeepBoth, Newest, Prefer};
+use oaimend_store::Collisions::{self, ClosestToOrigin, KeepBoth, Newest, Prefer};
 use oaimend_store::NewRecord;
 
 use crate::fixtures::mirror::{Answered, Item, Mirror, ask, deleted, live, pages, source};
@@ -96,7 +96,7 @@ struct Harvester {
 fn key(item: &Item, collisions: Collisions) -> (String, String) {
     let repository = match collisions {
         KeepBoth => item.set_specs[0].clone(),
-        Prefer | Newest => String::new(),
+        Prefer | Newest | ClosestToOrigin => String::new(),
     };
     (item.identifier.clone(), repository)
 }
