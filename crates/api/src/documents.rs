@@ -1,0 +1,184 @@
+//! The documents that the API returns. Their documentation is that of the OpenAPI document.
+
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A page of the repositories of this server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RepositoryList {
+    /// The repositories, in the order of their ids.
+    pub repositories: Vec<RepositorySummary>,
+    /// The cursor of the next page; `null` on the last one.
+    #[schema(required)]
+    pub next: Option<String>,
+}
+
+/// A repository, as the configuration describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RepositorySummary {
+    /// The id, which other operations take as `repository`.
+    pub id: String,
+    /// Where its records are: `live`, `tape`, `mirrored`, `local`, `view`, `federation` or `all`.
+    #[schema(value_type = String)]
+    pub kind: &'static str,
+    /// Its baseURL in OAI-PMH.
+    #[serde(rename = "baseUrl")]
+    pub base_url: String,
+}
+
+/// A repository, as it describes itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RepositoryDocument {
+    /// The id.
+    pub id: String,
+    /// Where its records are, as in the list of repositories.
+    #[schema(value_type = String)]
+    pub kind: &'static str,
+    /// Its baseURL in OAI-PMH.
+    pub base_url: String,
+    /// Its name.
+    pub name: String,
+    /// The mail addresses of its administrators.
+    pub admin_emails: Vec<String>,
+    /// A datestamp that none of its records is before.
+    pub earliest_datestamp: String,
+    /// How it keeps deleted records: `no`, `transient` or `persistent`.
+    pub deleted_record: String,
+    /// The form of its datestamps: `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ`.
+    pub granularity: String,
+}
+
+/// A page of the sets of a repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SetPage {
+    /// The sets; empty if the repository has none.
+    pub sets: Vec<SetDocument>,
+    /// The cursor of the next page; `null` on the last one.
+    #[schema(required)]
+    pub next: Option<String>,
+}
+
+/// A set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SetDocument {
+    /// The setSpec.
+    pub spec: String,
+    /// The name.
+    pub name: String,
+}
+
+/// The formats of a repository or of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FormatList {
+    /// The formats.
+    pub formats: Vec<FormatDocument>,
+}
+
+/// A format.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FormatDocument {
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The URL of its schema.
+    pub schema: String,
+    /// Its XML namespace.
+    pub namespace: String,
+}
+
+/// A page of records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordPage<'x> {
+    /// The time of the response by the clock of the repository. The next incremental list begins with that of the first
+    /// page.
+    pub response_date: Cow<'x, str>,
+    /// The records; empty if none matches.
+    pub records: Vec<RecordDocument<'x>>,
+    /// The number of records of the whole list, if the repository says it.
+    #[schema(required)]
+    pub complete_list_size: Option<u64>,
+    /// The cursor of the next page; `null` on the last one.
+    #[schema(required)]
+    pub next: Option<String>,
+}
+
+/// A record with the parts that the request selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordDocument<'x> {
+    /// The identifier.
+    pub identifier: Cow<'x, str>,
+    /// The datestamp.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub datestamp: Option<Cow<'x, str>>,
+    /// Whether the record is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub deleted: Option<bool>,
+    /// The setSpecs of its sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sets: Option<Vec<Cow<'x, str>>>,
+    /// The metadata: an XML element that declares its namespaces. A deleted record has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub metadata: Option<Cow<'x, str>>,
+    /// What is said about the record, such as its provenance: XML elements that declare their namespaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub about: Option<Vec<Cow<'x, str>>>,
+    /// The texts of the record by the names of the elements of Dublin Core, such as `title`, if oaimend can read the
+    /// format. A text has at most 16 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub dublin_core: Option<BTreeMap<&'static str, Vec<String>>>,
+}
+
+/// A page of found records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchPage {
+    /// The number of all found records.
+    pub total: u64,
+    /// Whether the number is an estimate.
+    pub is_estimate: bool,
+    /// The records of this page. Those that were deleted since they were indexed are left out.
+    pub items: Vec<SearchHitDocument>,
+    /// The cursor of the next page; `null` on the last one, and after the first 10,000 records.
+    #[schema(required)]
+    pub next: Option<String>,
+}
+
+/// A found record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchHitDocument {
+    /// The id of its repository.
+    pub repository: String,
+    /// The identifier.
+    pub identifier: String,
+    /// The URL of its page.
+    pub url: String,
+    /// The title.
+    #[schema(required)]
+    pub title: Option<String>,
+    /// The names of the creators.
+    pub creators: Vec<String>,
+    /// The year of publication.
+    #[schema(required)]
+    pub year: Option<String>,
+    /// The tag of the language.
+    #[schema(required)]
+    pub language: Option<String>,
+    /// Whether its rights say that everyone can read the full text.
+    pub is_open_access: bool,
+    /// The part that shows best why it was found.
+    #[schema(required)]
+    pub snippet: Option<String>,
+    /// Its last change in the mirror.
+    pub changed: String,
+}

@@ -1,0 +1,445 @@
+//! Reads the OAI-PMH response that a document is made of.
+//!
+//! The texts of items are whole: nothing is left out, so that a document never lacks what the response has. The length of
+//! a response is limited by its reader.
+
+use crate::documents::RecordDocument;
+use crate::parameters::{RecordField, RecordFields};
+use memchr::memmem;
+use oaimend_record::{RecordDocument as ReadRecord, WorkDescription};
+use oaimend_repository::rebase_namespaces::NamespaceScope;
+use oaimend_repository::xml::{StartTag, XmlError, XmlEvent, XmlReader};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Why a response cannot be read: it is not well-formed, or not a response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the response cannot be read: {0}")]
+pub struct UnreadableResponse(String);
+
+impl From<XmlError> for UnreadableResponse {
+    fn from(error: XmlError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A response of a repository.
+#[derive(Clone, Debug, Default)]
+pub struct OaiResponse<'x> {
+    /// The responseDate.
+    pub response_date: Cow<'x, str>,
+    /// The errors; empty for a response with content.
+    pub errors: Vec<OaiError>,
+    /// The elements of `Identify`.
+    pub identify: TextFields<'x>,
+    /// The formats or sets.
+    pub described: OaiList<TextFields<'x>>,
+    /// The records or headers.
+    pub records: OaiList<OaiItem<'x>>,
+}
+
+/// An error of OAI-PMH.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OaiError {
+    /// The code, as written.
+    pub code: String,
+    /// The text.
+    pub text: String,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, Default)]
+pub struct OaiList<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// The token of the next page.
+    pub token: Option<String>,
+    /// The number of items of the whole list.
+    pub complete_list_size: Option<u64>,
+}
+
+/// The texts of child elements by their local names, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextFields<'x>(Vec<(&'x str, Cow<'x, str>)>);
+
+impl<'x> TextFields<'x> {
+    /// All texts of a name.
+    pub fn all<'t>(&'t self, name: &'t str) -> impl Iterator<Item = &'t Cow<'x, str>> {
+        self.0.iter().filter(move |(other, _)| *other == name).map(|(_, text)| text)
+    }
+
+    /// The first text of a name; empty without one.
+    pub fn first(&self, name: &str) -> Cow<'x, str> {
+        self.all(name).next().cloned().unwrap_or_default()
+    }
+}
+
+/// A record or header.
+#[derive(Clone, Debug, Default)]
+pub struct OaiItem<'x> {
+    /// The elements of the header.
+    header: TextFields<'x>,
+    is_deleted: bool,
+    /// The record element.
+    xml: &'x str,
+    metadata: Option<Section<'x>>,
+    about: Vec<Section<'x>>,
+    /// The namespaces around the record.
+    scope: Vec<(String, String)>,
+}
+
+/// The content of `metadata` or `about`.
+#[derive(Clone, Debug)]
+struct Section<'x> {
+    xml: &'x str,
+    /// Whether an element in it has no prefix.
+    has_plain_names: bool,
+    /// The namespaces that the record and the element around the section declare.
+    scope: Vec<(String, String)>,
+}
+
+impl<'x> OaiItem<'x> {
+    /// The identifier.
+    pub fn identifier(&self) -> Cow<'x, str> {
+        self.header.first("identifier")
+    }
+
+    /// The datestamp.
+    pub fn datestamp(&self) -> Cow<'x, str> {
+        self.header.first("datestamp")
+    }
+
+    /// The record with the selected parts.
+    pub fn document(&self, fields: RecordFields<'_>) -> RecordDocument<'x> {
+        use RecordField::{About, Datestamp, Deleted, DublinCore, Metadata, Sets};
+        let has = |field| fields.contains(field);
+        RecordDocument {
+            identifier: self.identifier(),
+            datestamp: has(Datestamp).then(|| self.datestamp()),
+            deleted: has(Deleted).then_some(self.is_deleted),
+            sets: has(Sets).then(|| self.header.all("setSpec").cloned().collect()),
+            metadata: if has(Metadata) { self.metadata.as_ref().map(|section| self.alone(section)) } else { None },
+            about: has(About).then(|| self.about.iter().map(|section| self.alone(section)).collect()),
+            dublin_core: if has(DublinCore) { self.dublin_core() } else { None },
+        }
+    }
+
+    /// A section with declarations of the namespaces that it uses.
+    fn alone(&self, section: &Section<'x>) -> Cow<'x, str> {
+        let root = match XmlReader::new(section.xml).read() {
+            Ok(Some(XmlEvent::Start(root))) => root.declarations(),
+            _ => Vec::new(),
+        };
+        let mut used = BTreeMap::new();
+        for (prefix, uri) in self.scope.iter().chain(&section.scope) {
+            let is_used = match prefix.as_str() {
+                "" => section.has_plain_names,
+                prefix => memmem::find(section.xml.as_bytes(), format!("{prefix}:").as_bytes()).is_some(),
+            };
+            if is_used && !root.iter().any(|(declared, _)| declared == prefix) {
+                used.insert(prefix.as_str(), uri.as_str());
+            }
+        }
+        if used.is_empty() {
+            return Cow::Borrowed(section.xml);
+        }
+        let scope = NamespaceScope::new(used.into_iter());
+        Cow::Owned(scope.rebase(section.xml, &NamespaceScope::default()))
+    }
+
+    fn dublin_core(&self) -> Option<BTreeMap<&'static str, Vec<String>>> {
+        self.metadata.as_ref()?;
+        let scope = self.scope.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
+        let record = NamespaceScope::new(scope).rebase(self.xml, &NamespaceScope::default());
+        let core = WorkDescription::without_links(&ReadRecord::read(&record).ok()?).core;
+        let fields = core.fields().into_iter().filter(|(_, texts)| !texts.is_empty());
+        let fields: BTreeMap<_, _> = fields
+            .map(|(name, texts)| (name, texts.iter().map(|text| text.value.clone()).collect()))
+            .collect();
+        (!fields.is_empty()).then_some(fields)
+    }
+}
+
+impl<'x> OaiResponse<'x> {
+    /// Reads a response.
+    ///
+    /// # Errors
+    ///
+    /// It is not a well-formed response in UTF-8.
+    pub fn read(xml: &'x [u8]) -> Result<Self, UnreadableResponse> {
+        let text = std::str::from_utf8(xml).map_err(|error| UnreadableResponse(error.to_string()))?;
+        let mut reading = Reading { text, xml: XmlReader::new(text), scope: Vec::new() };
+        let mut response = Self::default();
+        let mut is_response = false;
+        while let Some(event) = reading.xml.read()? {
+            match event {
+                XmlEvent::Start(root) if root.local_name() == "OAI-PMH" => {
+                    reading.scope.extend(root.declarations());
+                    reading.content(&mut response)?;
+                    is_response = true;
+                }
+                XmlEvent::Start(_) | XmlEvent::Doctype => {
+                    return Err(UnreadableResponse("it is not a response".to_owned()));
+                }
+                _ => {}
+            }
+        }
+        if is_response { Ok(response) } else { Err(UnreadableResponse("no element".to_owned())) }
+    }
+}
+
+/// Reads elements one after the other. Each function reads up to the end of its element.
+struct Reading<'x> {
+    text: &'x str,
+    xml: XmlReader<'x>,
+    /// The namespaces around the current element.
+    scope: Vec<(String, String)>,
+}
+
+impl<'x> Reading<'x> {
+    /// The next child element of the element whose children have this depth; `None` at its end.
+    fn child(&mut self, depth: usize) -> Result<Option<StartTag<'x>>, UnreadableResponse> {
+        while let Some(event) = self.xml.read()? {
+            match event {
+                XmlEvent::Start(tag) if self.xml.depth() == depth => return Ok(Some(tag)),
+                XmlEvent::End(_) if self.xml.depth() + 1 == depth => return Ok(None),
+                XmlEvent::Doctype => return Err(UnreadableResponse("a document type declaration".to_owned())),
+                _ => {}
+            }
+        }
+        Err(UnreadableResponse("it ends within an element".to_owned()))
+    }
+
+    /// The text of the element that has just begun, without blanks around it. Child elements are left out.
+    fn text(&mut self) -> Result<Cow<'x, str>, UnreadableResponse> {
+        let depth = self.xml.depth();
+        let mut text = Cow::Borrowed("");
+        while let Some(event) = self.xml.read()? {
+            match event {
+                XmlEvent::Text(part) if self.xml.depth() == depth + 1 => match part.resolve()? {
+                    part if text.is_empty() => text = part,
+                    part => text.to_mut().push_str(&part),
+                },
+                XmlEvent::End(_) if self.xml.depth() == depth => {
+                    return Ok(match text {
+                        Cow::Borrowed(text) => Cow::Borrowed(text.trim_ascii()),
+                        Cow::Owned(text) => Cow::Owned(text.trim_ascii().to_owned()),
+                    });
+                }
+                _ => {}
+            }
+        }
+        Err(UnreadableResponse("it ends within a text".to_owned()))
+    }
+
+    fn fields(&mut self, depth: usize) -> Result<TextFields<'x>, UnreadableResponse> {
+        let mut fields = Vec::new();
+        while let Some(tag) = self.child(depth)? {
+            fields.push((tag.local_name(), self.text()?));
+        }
+        Ok(TextFields(fields))
+    }
+
+    fn content(&mut self, response: &mut OaiResponse<'x>) -> Result<(), UnreadableResponse> {
+        while let Some(tag) = self.child(1)? {
+            match tag.local_name() {
+                "responseDate" => response.response_date = self.text()?,
+                "error" => {
+                    let code = tag.attribute("code")?.unwrap_or_default().into_owned();
+                    response.errors.push(OaiError { code, text: self.text()?.into_owned() });
+                }
+                "Identify" => response.identify = self.fields(2)?,
+                "ListMetadataFormats" | "ListSets" => {
+                    response.described = self.list(tag, |reading, _, _| reading.fields(3))?;
+                }
+                "ListRecords" | "GetRecord" => response.records = self.list(tag, Self::record)?,
+                "ListIdentifiers" => {
+                    response.records = self.list(tag, |reading, tag, _| {
+                        let is_deleted = is_deleted(tag)?;
+                        Ok(OaiItem { header: reading.fields(3)?, is_deleted, ..OaiItem::default() })
+                    })?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn list<T>(
+        &mut self,
+        tag: StartTag<'x>,
+        item: impl Fn(&mut Self, StartTag<'x>, usize) -> Result<T, UnreadableResponse>,
+    ) -> Result<OaiList<T>, UnreadableResponse> {
+        self.scope.extend(tag.declarations());
+        let mut list = OaiList { items: Vec::new(), token: None, complete_list_size: None };
+        while let Some(tag) = self.child(2)? {
+            if tag.local_name() != "resumptionToken" {
+                let start = self.xml.span().start;
+                list.items.push(item(self, tag, start)?);
+                continue;
+            }
+            let size = tag.attribute("completeListSize")?;
+            list.complete_list_size = size.and_then(|size| size.trim().parse().ok());
+            list.token = Some(self.text()?.into_owned()).filter(|token| !token.is_empty());
+        }
+        Ok(list)
+    }
+
+    fn record(&mut self, tag: StartTag<'x>, start: usize) -> Result<OaiItem<'x>, UnreadableResponse> {
+        let of_record = tag.declarations();
+        let mut item = OaiItem { scope: self.scope.clone(), ..OaiItem::default() };
+        while let Some(tag) = self.child(3)? {
+            match tag.local_name() {
+                "header" => {
+                    item.is_deleted = is_deleted(tag)?;
+                    item.header = self.fields(4)?;
+                }
+                "metadata" => item.metadata = self.section(tag, &of_record)?,
+                "about" => item.about.extend(self.section(tag, &of_record)?),
+                _ => {}
+            }
+        }
+        item.xml = self.text.get(start..self.xml.span().end).unwrap_or_default();
+        Ok(item)
+    }
+
+    /// The content of the element that has just begun: from its first to its last child element.
+    fn section(
+        &mut self,
+        tag: StartTag<'x>,
+        of_record: &[(String, String)],
+    ) -> Result<Option<Section<'x>>, UnreadableResponse> {
+        let depth = self.xml.depth();
+        let (mut place, mut has_plain_names): (Option<Range<usize>>, _) = (None, false);
+        while let Some(event) = self.xml.read()? {
+            let span = self.xml.span();
+            match event {
+                XmlEvent::Start(tag) => {
+                    has_plain_names |= tag.prefix().is_empty();
+                    if self.xml.depth() == depth + 1 {
+                        place.get_or_insert(span.clone());
+                    }
+                }
+                XmlEvent::End(_) if self.xml.depth() == depth + 1 => {
+                    if let Some(place) = &mut place {
+                        place.end = span.end;
+                    }
+                }
+                XmlEvent::End(_) if self.xml.depth() == depth => {
+                    let section = place.map(|place| Section {
+                        xml: self.text.get(place).unwrap_or_default(),
+                        has_plain_names,
+                        scope: of_record.iter().cloned().chain(tag.declarations()).collect(),
+                    });
+                    return Ok(section);
+                }
+                _ => {}
+            }
+        }
+        Err(UnreadableResponse("it ends within a record".to_owned()))
+    }
+}
+
+fn is_deleted(header: StartTag<'_>) -> Result<bool, XmlError> {
+    Ok(header.attribute("status")?.is_some_and(|status| status.trim() == "deleted"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::RecordsParameters;
+    use crate::rules::Parameters;
+
+    fn response(content: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\"?>\n<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
+             xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><responseDate>2024-05-06T07:08:09Z</responseDate>\
+             <request>http://e.org/x</request>{content}</OAI-PMH>"
+        )
+    }
+
+    #[track_caller]
+    fn records(list: &str, fields: &str) -> serde_json::Value {
+        let xml = response(list);
+        let read = OaiResponse::read(xml.as_bytes()).expect("it is well-formed");
+        let query = format!("repository=x{fields}");
+        let parameters = RecordsParameters::read(query.as_bytes()).expect("legal");
+        let documents = read.records.items.iter().map(|item| item.document(parameters.fields()));
+        serde_json::to_value(documents.collect::<Vec<_>>()).expect("JSON")
+    }
+
+    const LIST: &str = "<ListRecords xmlns:q='urn:q'><record xmlns:p='urn:p'><header><identifier>a&amp;b</identifier>\
+        <datestamp>2024-01-01</datestamp><setSpec>s</setSpec><setSpec>t:u</setSpec></header><metadata><!-- <x/> -->\
+        <p:a xsi:type='p:t'>1 &lt; 2<![CDATA[</metadata></record>]]></p:a></metadata>\
+        <about><b xmlns=''/></about><about><c/></about></record>\
+        <record><header status='deleted'><identifier>d</identifier><datestamp>2024-01-02</datestamp></header></record>\
+        <resumptionToken completeListSize='7' cursor='0'>t&amp;1</resumptionToken></ListRecords>";
+
+    #[test]
+    fn records_have_the_selected_parts_and_declare_their_namespaces() {
+        let all = records(LIST, "");
+        assert_eq!(
+            all,
+            serde_json::json!([
+                {"identifier": "a&b", "datestamp": "2024-01-01", "deleted": false, "sets": ["s", "t:u"],
+                 "metadata": "<p:a xmlns:p=\"urn:p\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+                    xsi:type='p:t'>1 &lt; 2<![CDATA[</metadata></record>]]></p:a>"},
+                {"identifier": "d", "datestamp": "2024-01-02", "deleted": true, "sets": []}
+            ])
+        );
+        let about = records(LIST, "&fields=about");
+        assert_eq!(
+            about,
+            serde_json::json!([
+                {"identifier": "a&b", "about":
+                    ["<b xmlns=''/>", "<c xmlns=\"http://www.openarchives.org/OAI/2.0/\"/>"]},
+                {"identifier": "d", "about": []}
+            ])
+        );
+        let xml = response(LIST);
+        let read = OaiResponse::read(xml.as_bytes()).expect("it is well-formed");
+        assert_eq!((read.records.token.as_deref(), read.records.complete_list_size), (Some("t&1"), Some(7)));
+        assert_eq!(read.response_date, "2024-05-06T07:08:09Z");
+    }
+
+    #[test]
+    fn dublin_core_is_read_by_crosswalks() {
+        let list = "<GetRecord><record><header><identifier>a</identifier></header><metadata><o:dc \
+            xmlns:o='http://www.openarchives.org/OAI/2.0/oai_dc/' xmlns:dc='http://purl.org/dc/elements/1.1/'>\
+            <dc:title>T &amp; U</dc:title><dc:title>V</dc:title><dc:date>2001</dc:date></o:dc></metadata></record>\
+            <record><header><identifier>b</identifier></header><metadata><x xmlns='urn:x'>y</x></metadata></record>\
+            </GetRecord>";
+        let expected = serde_json::json!([
+            {"identifier": "a", "dublinCore": {"title": ["T & U", "V"], "date": ["2001"]}}, {"identifier": "b"}
+        ]);
+        assert_eq!(records(list, "&fields=dublinCore"), expected);
+    }
+
+    #[test]
+    fn headers_sets_formats_and_errors_are_read() {
+        let headers = "<ListIdentifiers><header status='deleted'><identifier>a</identifier><datestamp>2024</datestamp>\
+            </header><resumptionToken/></ListIdentifiers>";
+        let expected = serde_json::json!([{"identifier": "a", "deleted": true}]);
+        assert_eq!(records(headers, "&fields=deleted"), expected);
+        let sets = response("<ListSets><set><setSpec> a </setSpec><setName>A &#65;</setName></set></ListSets>");
+        let read = OaiResponse::read(sets.as_bytes()).expect("it is well-formed");
+        assert_eq!(read.described.items[0].first("setSpec"), "a");
+        assert_eq!(read.described.items[0].first("setName"), "A A");
+        let errors = response("<error code='badArgument'>no</error>");
+        let read = OaiResponse::read(errors.as_bytes()).expect("it is well-formed");
+        assert_eq!(read.errors, [OaiError { code: "badArgument".into(), text: "no".into() }]);
+    }
+
+    #[test]
+    fn other_texts_are_errors() {
+        let cut = response(LIST);
+        for end in [10, 100, 300, cut.len() - 60, cut.len() - 11] {
+            assert!(OaiResponse::read(&cut.as_bytes()[..end]).is_err(), "{end}");
+        }
+        for other in ["", "<html/>", "<!DOCTYPE x><OAI-PMH/>", "text", "<OAI-PMH><ListSets></OAI-PMH>"] {
+            assert!(OaiResponse::read(other.as_bytes()).is_err(), "{other}");
+        }
+        assert!(OaiResponse::read(b"<OAI-PMH>\xff</OAI-PMH>").is_err());
+    }
+}
