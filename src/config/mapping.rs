@@ -17,6 +17,7 @@ use blake2::{Blake2s256, Digest};
 use oaimend_base::error::Fault;
 use oaimend_base::suggestions::find_nearest;
 use oaimend_crosswalks::CrosswalkChoices;
+use oaimend_mirror::repository_index::RepositoryKind;
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_repair::catalog::CATALOG;
 use oaimend_repair::{ProvenanceScope, RepairId, RepairSet};
@@ -81,6 +82,19 @@ impl Mapping {
             crosswalks: CrosswalkChoices::default(),
             records: RecordPages::default(),
             live_pages: LivePages::default(),
+        }
+    }
+
+    /// Where its records are.
+    pub fn kind(&self) -> RepositoryKind {
+        if self.local.is_some() {
+            return RepositoryKind::Local;
+        }
+        match (&self.mirror, &self.source.tape_file) {
+            // The mirror serves it with its own datestamps.
+            (Some(_), _) => RepositoryKind::Mirrored,
+            (None, Some(_)) => RepositoryKind::Tape,
+            (None, None) => RepositoryKind::Live,
         }
     }
 

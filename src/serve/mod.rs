@@ -1,12 +1,13 @@
 //! The program of `oaimend serve`: listeners, requests, pages, and the work in the background.
 //!
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
-//! answers it: `oai` for a repository, `deposit` for its writers, `pages` for people and crawlers, `admin` for operators. `background` harvests,
+//! answers it: `oai` for a repository, `deposit` for its writers, `api` for programs that read JSON, `pages` for people and crawlers, `admin` for operators. `background` harvests,
 //! notifies and maintains, and `search` indexes the mirror, and `resolver` finds records by their
 //! identifiers. `source_lists` has the
 //! records that sources without a mirror list. `in_process` is `admin` without a server.
 
 mod admin;
+mod api;
 mod background;
 mod clients;
 mod context;
@@ -16,6 +17,7 @@ mod in_process;
 mod net;
 mod oai;
 mod pages;
+mod problem;
 mod resolver;
 mod response;
 mod routes;

@@ -4,6 +4,7 @@
 //! docs/reference/urls.md and docs/reference/admin-api.md list the paths for users; a test compares them.
 
 use matchit::{Params, Router};
+use oaimend_api::Operation;
 use oaimend_crosswalks::{JSON_LD_SCHEMA_PATH, LINKS_SCHEMA_PATH};
 use oaimend_html::layout::DESCRIPTION_PATH;
 use oaimend_pages::record::{PLAN_CHART_PATH, STATUS_PATH};
@@ -87,6 +88,8 @@ pub(crate) enum PublicEndpoint {
     CrosswalkSchema,
     /// The schema of the format `oaimend_links`.
     LinksSchema,
+    /// The JSON API.
+    Api,
     /// The federation of all repositories.
     FederationOfAll,
     Federation,
@@ -134,10 +137,11 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, Federation, FederationOfAll, FieldValues,
-        Friends, Index, IndexSchema, LinksSchema, List, Livez, Mirror, MirrorXml, OpenUrl, Overview, Readyz,
-        Recent, Record, Repository, RepositoryXml, Resolver, Robots, Search, SearchDescription, Sitemap, Sru,
-        StyleSheet, Suggestions, View, ViewRecord, ViewXml, WrittenRecord, WrittenRecords,
+        Aggregate, AggregateXml, Api, Browse, CrosswalkSchema, Favicon, Federation, FederationOfAll,
+        FieldValues, Friends, Index, IndexSchema, LinksSchema, List, Livez, Mirror, MirrorXml, OpenUrl,
+        Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver, Robots, Search,
+        SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml, WrittenRecord,
+        WrittenRecords,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -163,6 +167,22 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
         route(READ, &[JSON_LD_SCHEMA_PATH], CrosswalkSchema, Clients),
         route(READ, &[LINKS_SCHEMA_PATH], LinksSchema, Clients),
+        route(
+            READ,
+            &[
+                Operation::OpenApi.path(),
+                Operation::Repositories.path(),
+                "/_api/v1/repositories/{*id}",
+                Operation::Records.path(),
+                Operation::Record.path(),
+                Operation::Sets.path(),
+                Operation::Formats.path(),
+                Operation::Search.path(),
+            ],
+            Api,
+            Clients,
+        )
+        .labelled("api"),
         route(HARVEST, &["/_federation", "/_federation/"], FederationOfAll, Clients)
             .labelled("repository-page"),
         route(HARVEST, &["/_federation/{id}", "/_federation/{id}/"], Federation, Clients)

@@ -22,7 +22,10 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 /// The statuses of refusals and failures, with their descriptions.
 const PROBLEMS: &[(u16, &str)] = &[
     (400, "A parameter is unknown, repeated or not legal; the detail says which"),
-    (404, "The repository, the record or the format does not exist, or the server has no search"),
+    (
+        404,
+        "The repository, the record, the format or the page with this cursor does not exist, or the server has no search",
+    ),
     (409, "The source has changed the list while it was read; begin it again"),
     (414, "The URL is too long"),
     (502, "The source failed, and a retry is useless until a person removes the cause"),
@@ -56,10 +59,9 @@ fn build() -> utoipa::openapi::OpenApi {
         .schema_from::<FormatDocument>()
         .schema_from::<SearchPage>()
         .schema_from::<SearchHitDocument>();
-    let info = InfoBuilder::new()
-        .title("oaimend")
-        .version("1")
-        .description(Some("Records of OAI-PMH repositories as JSON: live, mirrored, local, views and federations."));
+    let info = InfoBuilder::new().title("oaimend").version("1").description(Some(
+        "Records of OAI-PMH repositories as JSON: live, mirrored, local, views and federations.",
+    ));
     OpenApiBuilder::new().info(info.build()).paths(paths).components(Some(components.build())).build()
 }
 
@@ -124,6 +126,10 @@ mod tests {
             std::fs::write(&path, open_api()).expect("a writable file");
         }
         let documented = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(documented == open_api(), "OAIMEND_BLESS=1 cargo test -p oaimend-api writes {}", path.display());
+        assert!(
+            documented == open_api(),
+            "OAIMEND_BLESS=1 cargo test -p oaimend-api writes {}",
+            path.display()
+        );
     }
 }

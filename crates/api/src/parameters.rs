@@ -30,7 +30,12 @@ named_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordFields<'r>(Option<&'r [String]>);
 
-impl RecordFields<'_> {
+impl<'r> RecordFields<'r> {
+    /// The parts with these names; `None` for the common ones.
+    pub const fn of(names: Option<&'r [String]>) -> Self {
+        Self(names)
+    }
+
     /// Whether a part is selected. Without a selection it is the header and the metadata.
     pub fn contains(self, field: RecordField) -> bool {
         match self.0 {
@@ -178,7 +183,7 @@ const COMMON_FORMAT: &str = "oai_dc";
 impl RecordsParameters {
     /// The selected parts of records.
     pub fn fields(&self) -> RecordFields<'_> {
-        RecordFields(self.fields.as_deref())
+        RecordFields::of(self.fields.as_deref())
     }
 
     /// The request for the first page.
@@ -206,11 +211,6 @@ impl RecordsParameters {
 const DAY_CHARS: usize = 10;
 
 impl RecordParameters {
-    /// The selected parts of the record.
-    pub fn fields(&self) -> RecordFields<'_> {
-        RecordFields(self.fields.as_deref())
-    }
-
     /// The request for the record.
     pub fn request(&self) -> Request {
         Request::get_record(&self.identifier, self.prefix.as_deref().unwrap_or(COMMON_FORMAT))
@@ -234,7 +234,9 @@ mod tests {
         );
         assert_eq!(
             query("repository=x&fields=deleted&from=2020-02-29T01:02:03Z&until=2020-03-01").as_deref(),
-            Ok("verb=ListIdentifiers&metadataPrefix=oai_dc&from=2020-02-29T01%3A02%3A03Z&until=2020-03-01T23%3A59%3A59Z")
+            Ok(
+                "verb=ListIdentifiers&metadataPrefix=oai_dc&from=2020-02-29T01%3A02%3A03Z&until=2020-03-01T23%3A59%3A59Z"
+            )
         );
         assert!(query("repository=x&from=2020-03-01&until=2020-02-29").is_err());
     }

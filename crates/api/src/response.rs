@@ -119,7 +119,11 @@ impl<'x> OaiItem<'x> {
             datestamp: has(Datestamp).then(|| self.datestamp()),
             deleted: has(Deleted).then_some(self.is_deleted),
             sets: has(Sets).then(|| self.header.all("setSpec").cloned().collect()),
-            metadata: if has(Metadata) { self.metadata.as_ref().map(|section| self.alone(section)) } else { None },
+            metadata: if has(Metadata) {
+                self.metadata.as_ref().map(|section| self.alone(section))
+            } else {
+                None
+            },
             about: has(About).then(|| self.about.iter().map(|section| self.alone(section)).collect()),
             dublin_core: if has(DublinCore) { self.dublin_core() } else { None },
         }
@@ -204,7 +208,9 @@ impl<'x> Reading<'x> {
             match event {
                 XmlEvent::Start(tag) if self.xml.depth() == depth => return Ok(Some(tag)),
                 XmlEvent::End(_) if self.xml.depth() + 1 == depth => return Ok(None),
-                XmlEvent::Doctype => return Err(UnreadableResponse("a document type declaration".to_owned())),
+                XmlEvent::Doctype => {
+                    return Err(UnreadableResponse("a document type declaration".to_owned()));
+                }
                 _ => {}
             }
         }
@@ -422,7 +428,8 @@ mod tests {
             </header><resumptionToken/></ListIdentifiers>";
         let expected = serde_json::json!([{"identifier": "a", "deleted": true}]);
         assert_eq!(records(headers, "&fields=deleted"), expected);
-        let sets = response("<ListSets><set><setSpec> a </setSpec><setName>A &#65;</setName></set></ListSets>");
+        let sets =
+            response("<ListSets><set><setSpec> a </setSpec><setName>A &#65;</setName></set></ListSets>");
         let read = OaiResponse::read(sets.as_bytes()).expect("it is well-formed");
         assert_eq!(read.described.items[0].first("setSpec"), "a");
         assert_eq!(read.described.items[0].first("setName"), "A A");

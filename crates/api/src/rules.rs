@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn days_are_those_of_the_calendar() {
-        let is_read = |day: String| RecordsParameters::read(format!("repository=x&from={day}").as_bytes()).is_ok();
+        let is_read =
+            |day: String| RecordsParameters::read(format!("repository=x&from={day}").as_bytes()).is_ok();
         for year in [1000, 1999, 2000, 2024, 2100, 2400, 9996, 9999] {
             let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             assert_eq!(is_read(format!("{year}-02-29")), is_leap, "{year}");

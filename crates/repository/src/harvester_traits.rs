@@ -10,13 +10,17 @@ pub struct HarvesterTraits {
     /// `from-first-response-date`: the `from` of its lists is never later than the responseDate of the first page of its
     /// last complete list of the same base URL.
     pub continues_from_first_response: bool,
+    /// Maximum number of items that it wants in a page of a list; `None`: any. Repositories whose sources make the pages
+    /// ignore it. No header states it.
+    pub page_items_max: Option<usize>,
 }
 
 impl HarvesterTraits {
     /// The name of the header.
     pub const HEADER: &'static str = "oaimend-harvester";
     /// The properties of the mirror of oaimend.
-    pub const OF_MIRROR: Self = Self { reads_total_elements: true, continues_from_first_response: true };
+    pub const OF_MIRROR: Self =
+        Self { reads_total_elements: true, continues_from_first_response: true, page_items_max: None };
 
     const TOTAL_ELEMENTS: &'static str = "total-elements";
     const FROM_FIRST_RESPONSE: &'static str = "from-first-response-date";
@@ -27,6 +31,7 @@ impl HarvesterTraits {
         Self {
             reads_total_elements: has(Self::TOTAL_ELEMENTS),
             continues_from_first_response: has(Self::FROM_FIRST_RESPONSE),
+            page_items_max: None,
         }
     }
 
@@ -50,7 +55,11 @@ mod tests {
         for (reads_total_elements, continues_from_first_response) in
             [(true, true), (true, false), (false, true)]
         {
-            let traits = HarvesterTraits { reads_total_elements, continues_from_first_response };
+            let traits = HarvesterTraits {
+                reads_total_elements,
+                continues_from_first_response,
+                ..HarvesterTraits::default()
+            };
             let header = traits.to_header().expect("it has a property");
             assert_eq!(HarvesterTraits::read(&header), traits, "{header}");
         }

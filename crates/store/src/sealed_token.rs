@@ -25,6 +25,8 @@ pub enum TokenUse {
     Crosswalk,
     /// The rest of a list of a federation.
     Federation,
+    /// The rest of a list of the JSON API. It contains the token of any repository.
+    Api,
 }
 
 /// Longest token, in bytes: every harvester and server accepts it in a URL.
@@ -33,6 +35,8 @@ const TOKEN_BYTES_MAX: usize = 2_000;
 const WRAPPING_TOKEN_BYTES_MAX: usize = 4_000;
 /// Longest token of a federation, in bytes. It can contain one of a crosswalk.
 const FEDERATION_TOKEN_BYTES_MAX: usize = 6_000;
+/// Longest cursor of the JSON API, in bytes. It can contain the token of a federation.
+const API_CURSOR_BYTES_MAX: usize = 9_000;
 const MAC_CHARS: usize = 22;
 
 impl TokenUse {
@@ -44,6 +48,7 @@ impl TokenUse {
             Self::Failover => "oaifailover1_",
             Self::Crosswalk => "oaicrosswalk1_",
             Self::Federation => "oaifederation1_",
+            Self::Api => "oaiapi1_",
         }
     }
 
@@ -54,6 +59,7 @@ impl TokenUse {
             Self::Failover => &key.failover_lists,
             Self::Crosswalk => &key.crosswalk_lists,
             Self::Federation => &key.federated_lists,
+            Self::Api => &key.api_lists,
         }
     }
 
@@ -63,6 +69,7 @@ impl TokenUse {
             Self::Continuation | Self::MirrorList | Self::Failover => TOKEN_BYTES_MAX,
             Self::Crosswalk => WRAPPING_TOKEN_BYTES_MAX,
             Self::Federation => FEDERATION_TOKEN_BYTES_MAX,
+            Self::Api => API_CURSOR_BYTES_MAX,
         }
     }
 
@@ -109,6 +116,7 @@ mod tests {
             (TokenUse::Failover, TokenUse::MirrorList),
             (TokenUse::Crosswalk, TokenUse::MirrorList),
             (TokenUse::Federation, TokenUse::Failover),
+            (TokenUse::Api, TokenUse::MirrorList),
         ] {
             let token = key.seal(token_use, &content).expect("short enough");
             assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{token}");

@@ -23,6 +23,8 @@ pub struct TokenKey {
     pub crosswalk_lists: [u8; 32],
     /// Signs the tokens of the lists of federations; does not reveal the other keys.
     pub federated_lists: [u8; 32],
+    /// Signs the cursors of the JSON API; does not reveal the other keys.
+    pub api_lists: [u8; 32],
     /// Hashes the items of lists; does not reveal the other keys.
     items: [u8; 16],
 }
@@ -45,9 +47,9 @@ impl TokenKey {
         };
         let (mirror_lists, failover_lists) = (derived(b"mirror lists"), derived(b"failover lists"));
         let crosswalk_lists = derived(b"crosswalk lists");
-        let federated_lists = derived(b"federated lists");
+        let (federated_lists, api_lists) = (derived(b"federated lists"), derived(b"api lists"));
         let items = items.finalize_fixed().into();
-        Self { tokens, mirror_lists, failover_lists, crosswalk_lists, federated_lists, items }
+        Self { tokens, mirror_lists, failover_lists, crosswalk_lists, federated_lists, api_lists, items }
     }
 
     /// The key of the hashes of items.

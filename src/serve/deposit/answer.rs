@@ -1,11 +1,12 @@
 //! The responses to requests at the URLs of records.
 
-use super::problem::{of_error, problem, refuse_folder};
+use super::problem::{of_error, refuse_folder};
 use super::request::{DepositKind, DepositRequest, condition_of};
 use super::writer::Writer;
 use crate::config::Mapping;
 use crate::serve::oai::mirror_views::view_stores;
 use crate::serve::pages::metadata_of;
+use crate::serve::problem::problem;
 use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
 use crate::serve::served::ServedRepositories;
 use http::HeaderMap;

@@ -1,17 +1,12 @@
-//! The responses to writers that cannot have what they want: problem details (RFC 9457).
+//! The responses to writers that cannot have what they want.
 
 use crate::config::Mapping;
+use crate::serve::problem::{problem, problem_at};
 use crate::serve::response::Response;
-use oaimend_deposit::{BadXml, DepositError};
-use serde_json::json;
+use oaimend_deposit::DepositError;
 
 /// When to try again if the store cannot be written, in seconds.
 const RETRY_SECS: u64 = 60;
-
-/// A response of this status with a text that says what to do now.
-pub(crate) fn problem(status: u16, detail: &str) -> Response {
-    problem_at(status, detail, None)
-}
 
 /// The response to a writer of a repository whose records are the files of a folder; `None` for others.
 pub(super) fn refuse_folder(mapping: &Mapping) -> Option<Response> {
@@ -23,22 +18,11 @@ pub(super) fn refuse_folder(mapping: &Mapping) -> Option<Response> {
     Some(problem(409, &text))
 }
 
-fn problem_at(status: u16, detail: &str, place: Option<&BadXml>) -> Response {
-    let title = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    let mut value = json!({ "title": title.unwrap_or_default(), "status": status, "detail": detail });
-    if let Some(place) = place {
-        value["line"] = json!(place.line);
-        value["column"] = json!(place.column);
-    }
-    Response::new(status, "application/problem+json", format!("{value:#}\n"))
-        .with("Cache-Control", "no-store".to_owned())
-}
-
 /// The response to a record that is not written. `bad_status` is that of a record which is not correct.
 pub(super) fn of_error(error: &DepositError, bad_status: u16) -> Response {
     let detail = error.to_string();
     match error {
-        DepositError::BadXml(place) => problem_at(bad_status, &detail, Some(place)),
+        DepositError::BadXml(place) => problem_at(bad_status, &detail, Some((place.line, place.column))),
         DepositError::Unfit(_) => problem(bad_status, &detail),
         DepositError::Forbidden(_) => problem(403, &detail),
         DepositError::Unknown(_) => problem(404, &detail),

@@ -1,11 +1,12 @@
 //! PutRecord of XOAI (Suleman and Fox, "Beyond Harvesting: Digital Library Components as OAI Extensions", "PutRecord").
 
 use super::answer::Written;
-use super::problem::{of_error, problem, refuse_folder};
+use super::problem::{of_error, refuse_folder};
 use super::request::split_sets;
 use super::writer::Writer;
 use crate::config::Mapping;
 use crate::serve::oai::mirror_views::view_stores;
+use crate::serve::problem::problem;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use oaimend_base::clock;

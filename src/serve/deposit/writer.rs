@@ -1,6 +1,6 @@
 //! Who writes: the token of a request, and its rights.
 
-use super::problem::problem;
+use crate::serve::problem::problem;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use http::{HeaderMap, header};

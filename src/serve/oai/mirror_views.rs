@@ -121,7 +121,7 @@ fn index_settings(served: &ServedRepositories, current: &IndexedConfiguration) -
     let mapped = current.mappings.iter().map(|(id, mapping)| IndexedRepository {
         base_url: base_url(id),
         name: id.clone(),
-        kind: kind_of(mapping),
+        kind: mapping.kind(),
         members: Vec::new(),
     });
     let views = current.views.values().map(|view| IndexedRepository {
@@ -141,18 +141,6 @@ fn index_settings(served: &ServedRepositories, current: &IndexedConfiguration) -
         repository_name: format!("Repositories at {}", served.public_url),
         admin_emails: policy.aggregate_emails.clone(),
         repositories: mapped.chain(views).chain(federations).collect(),
-    }
-}
-
-fn kind_of(mapping: &Mapping) -> RepositoryKind {
-    if mapping.local.is_some() {
-        return RepositoryKind::Local;
-    }
-    match (&mapping.mirror, &mapping.source.tape_file) {
-        // The mirror serves it with its own datestamps.
-        (Some(_), _) => RepositoryKind::Mirrored,
-        (None, Some(_)) => RepositoryKind::Tape,
-        (None, None) => RepositoryKind::Live,
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod federation_members;
 pub(crate) mod federation_view;
 mod gzip;
 mod headers;
+mod json_api;
 pub(crate) mod live_requests;
 mod mapped_repository;
 pub(crate) mod mirror_views;

@@ -2,6 +2,8 @@
 //! request.
 
 use crate::config::{CorsOrigins, FEDERATION_NAME, FederationFile, Mapping, ServeFrom, ViewFile};
+use crate::serve::api::repositories::KIND_OF_ALL;
+use crate::serve::api::request::{ApiRead, ApiRequest, OwnRequest, is_api, unknown_repository_problem};
 use crate::serve::clients::quotas::RequestKind;
 use crate::serve::deposit::DepositRequest;
 use crate::serve::health;
@@ -15,7 +17,7 @@ use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
 use http::{Method, header};
 use oaimend_crosswalks::{JSON_LD_SCHEMA, LINKS_SCHEMA};
-use oaimend_mirror::repository_index::{INDEX_NAME, SCHEMA};
+use oaimend_mirror::repository_index::{INDEX_NAME, RepositoryKind, SCHEMA};
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_oai::{Request, RequestError, named_enum};
 use oaimend_pages::resolver::ResolverTarget;
@@ -40,6 +42,10 @@ pub(crate) enum Destination {
     Page(PageTarget, Option<&'static Route<PublicEndpoint>>),
     /// A request of a writer.
     Deposit(DepositRequest),
+    /// A request to the API that no repository answers.
+    Api(OwnRequest),
+    /// A request to the API that this repository answers.
+    ApiRead(Target, Box<ApiRead>),
     /// The page of a record that is not mirrored, so that its source is asked.
     LiveRecord { mapping: Arc<Mapping>, target: RecordTarget, label: Option<&'static str> },
     /// This response, for those who may have it.
@@ -53,13 +59,18 @@ impl Destination {
     /// What the request needs of the limits of its client; `None`: it has none.
     pub(crate) const fn limited_kind(&self) -> Option<RequestKind> {
         match self {
-            Self::Repository(_) | Self::Deposit(_) | Self::LiveRecord { .. } => Some(RequestKind::Repository),
+            Self::Repository(_) | Self::Deposit(_) | Self::LiveRecord { .. } | Self::ApiRead(..) => {
+                Some(RequestKind::Repository)
+            }
             Self::Response(_, Access::Everyone) => None,
             // Services are sources, too.
             Self::Resolver(ResolverRequest { has_services: true, .. }) => Some(RequestKind::Repository),
-            Self::Sru | Self::OpenUrl | Self::Resolver(_) | Self::Page(..) | Self::Response(..) => {
-                Some(RequestKind::Page)
-            }
+            Self::Sru
+            | Self::OpenUrl
+            | Self::Resolver(_)
+            | Self::Page(..)
+            | Self::Api(_)
+            | Self::Response(..) => Some(RequestKind::Page),
         }
     }
 }
@@ -149,6 +160,18 @@ impl TargetRepository {
         }
     }
 
+    /// The kind of the repository in the API; `None` for one that the API does not have.
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Mapped(_, ServeFrom::Mirror) | Self::Index => Some(RepositoryKind::Mirrored.name()),
+            Self::Mapped(mapping, _) => Some(mapping.kind().name()),
+            Self::Aggregate => Some(KIND_OF_ALL),
+            Self::View(_) => Some(RepositoryKind::View.name()),
+            Self::Federation(_) => Some(RepositoryKind::Federation.name()),
+            Self::Component(_) => None,
+        }
+    }
+
     /// The mapping of a local repository.
     pub(crate) fn local(&self) -> Option<&Arc<Mapping>> {
         self.mapping().filter(|mapping| mapping.local.is_some())
@@ -224,6 +247,9 @@ impl PublicRouter<'_> {
         }
         let own_target =
             absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
+        if is_api(own_target) {
+            return self.api(own_target, head);
+        }
         let find = |id: &str| self.served.repositories.find(id);
         let written = str::from_utf8(own_target).ok();
         if let Some(deposit) =
@@ -245,6 +271,24 @@ impl PublicRouter<'_> {
             return self.page(page, route, head);
         }
         self.without_pages(head.uri.path())
+    }
+
+    /// What answers a request to the API.
+    fn api(&self, target: &[u8], head: &RequestHeader) -> Destination {
+        let key = &self.served.store.token_key;
+        let mut read = match ApiRequest::read(head.method.as_str(), target, &head.headers, key) {
+            ApiRequest::Read(read) => read,
+            ApiRequest::Own(request) => return Destination::Api(request),
+        };
+        let found = self.repository_at(&read.repository, &self.served.repositories.all());
+        let found = found.and_then(|target| Some((target.repository.kind()?, target)));
+        match found {
+            Some((kind, target)) => {
+                read.page.kind = kind;
+                Destination::ApiRead(target, read)
+            }
+            None => Destination::Api(OwnRequest::Response(unknown_repository_problem())),
+        }
     }
 
     /// The resolver, if its path is requested.

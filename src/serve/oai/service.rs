@@ -20,6 +20,7 @@ use super::request_context::RequestContext;
 use super::request_query::body_of;
 use super::router::{Admitted, Destination, PublicRouter, ResolverRequest, Target, TargetRepository};
 use crate::config::{Mapping, ServeFrom};
+use crate::serve::api::request::is_api;
 use crate::serve::clients::client_class::CRAWLERS;
 use crate::serve::context::ServerContext;
 use crate::serve::deposit::PutRecord;
@@ -29,6 +30,7 @@ use crate::serve::pages::{
     CollectedPage, GatewayResponse, LiveRecordRequest, ResponseBody, ResponsePageRequest, answer,
     is_navigation,
 };
+use crate::serve::problem::as_problem;
 use crate::serve::response::{Response, response_vary};
 use crate::serve::routes::{PublicEndpoint, Route};
 use crate::serve::search::sru;
@@ -58,13 +60,13 @@ pub(crate) struct ProxyService(pub(crate) Arc<ServerContext>);
 const HARVESTER_TRAITS: header::HeaderName = header::HeaderName::from_static(HarvesterTraits::HEADER);
 
 /// The repository and the request to it, or the response that needs none.
-type Prepared = std::result::Result<(Box<dyn Repository>, RepositoryRequest), Response>;
+pub(super) type Prepared = std::result::Result<(Box<dyn Repository>, RepositoryRequest), Response>;
 
 /// The repository of a request.
-struct RequestedRepository {
-    repository: TargetRepository,
+pub(super) struct RequestedRepository {
+    pub(super) repository: TargetRepository,
     /// The base URL for its responses.
-    base_url: String,
+    pub(super) base_url: String,
 }
 
 #[async_trait]
@@ -181,6 +183,9 @@ impl ProxyService {
             (Err(response), Some(page_request)) => {
                 self.send(session, page_request.page_of(&self.0.gateway.rendering, response).await).await?;
             }
+            (Err(response), None) if is_api(session.req_header().raw_path()) => {
+                self.send(session, as_problem(response)).await?;
+            }
             (Err(response), None) => self.send(session, response).await?,
         }
         Ok(true)
@@ -213,6 +218,14 @@ impl ProxyService {
                 let page = self.deposit(session, &request).await?;
                 context.outcome = (400..500).contains(&page.status).then_some(RequestOutcome::Refused);
                 return Ok(Err(page));
+            }
+            Destination::Api(request) => {
+                let page = self.api_page(session, context, request).await;
+                context.outcome = (400..500).contains(&page.status).then_some(RequestOutcome::Refused);
+                return Ok(Err(page));
+            }
+            Destination::ApiRead(target, read) => {
+                return Ok(self.prepare_api(session, context, target, *read).await);
             }
             Destination::Page(target, route) => {
                 return Ok(Err(self.gateway_page(session, context, &target, route).await));
@@ -304,7 +317,7 @@ impl ProxyService {
     }
 
     /// Opens the repository that answers a valid request, and the lookup in the cache.
-    async fn open_request(
+    pub(super) async fn open_request(
         &self,
         session: &Session,
         context: &mut RequestContext,

@@ -5,14 +5,14 @@
 //! requests of harvesters do.
 
 pub(crate) mod answer;
-mod answered_request;
+pub(crate) mod answered_request;
 pub(crate) mod gateway;
 pub(crate) mod records;
 pub(crate) mod rendering;
 pub(crate) mod repositories;
 pub(crate) mod resolver;
 mod response;
-mod search;
+pub(crate) mod search;
 pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod target;

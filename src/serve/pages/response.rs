@@ -4,6 +4,8 @@ use super::answered_request::{AnsweredRequest, ResponseBody};
 use super::records::live_record::LiveRecordRequest;
 use super::rendering::{RenderLimits, RenderingFailed};
 use super::state::GatewayState;
+use crate::serve::api::page::ApiPageRequest;
+use crate::serve::problem::as_problem;
 use crate::serve::response::{Body, Response, response_vary};
 use http::{HeaderMap, Method};
 use oaimend_html::CONTENT_SECURITY_POLICY;
@@ -42,6 +44,8 @@ pub(crate) enum CollectedPage {
     Response(ResponsePageRequest),
     /// The page of the record in the response.
     Record(Box<LiveRecordRequest>),
+    /// The document of the API.
+    Api(Box<ApiPageRequest>),
 }
 
 impl CollectedPage {
@@ -50,11 +54,15 @@ impl CollectedPage {
         match self {
             Self::Response(request) => request.render(rendering, answered).await,
             Self::Record(request) => request.render(rendering, answered).await,
+            Self::Api(request) => request.render(rendering, answered).await,
         }
     }
 
     /// The page of a response that needs no repository: an error or a failure.
     pub(crate) async fn page_of(self, rendering: &RenderLimits, response: Response) -> Response {
+        if matches!(self, Self::Api(_)) {
+            return as_problem(response);
+        }
         let Body::Bytes(body) = &response.body else { return response };
         let (status, body) = (response.status, ResponseBody::Whole(body.to_vec()));
         let headers =

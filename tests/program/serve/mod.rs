@@ -27,6 +27,7 @@ mod gateway_sitemaps;
 mod hostile_sources;
 mod hot_upgrade;
 mod identify_from_mapping;
+mod json_api;
 mod kill;
 mod last_tokens;
 mod list_restart;

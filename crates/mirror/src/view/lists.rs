@@ -170,7 +170,12 @@ async fn page(view: &View, mut list: RecordList, request: &RepositoryRequest) ->
     check_members(view, &parts.parts, &list.prefix).await?;
     view.spans.record(list.date, list.until, view.now_secs()).await?;
     let limits = PageLimits {
-        records_max: view.options.page_records_max.max(1),
+        records_max: request
+            .harvester
+            .page_items_max
+            .unwrap_or(usize::MAX)
+            .min(view.options.page_records_max)
+            .max(1),
         bytes_max: view.options.page_bytes_max,
         with_bytes: list.with_metadata,
     };

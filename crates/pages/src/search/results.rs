@@ -79,7 +79,7 @@ impl SearchItem {
     }
 
     /// The year of publication.
-    pub(crate) fn year(&self) -> Option<String> {
+    pub fn year(&self) -> Option<String> {
         Some(self.work.published?.in_iso_8601().chars().take(4).collect())
     }
 }

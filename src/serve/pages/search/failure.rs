@@ -8,7 +8,7 @@ use oaimend_search::{IndexError, QueryError};
 use oaimend_store::MirrorError;
 
 /// Why there are no results.
-pub(super) enum SearchFailure {
+pub(crate) enum SearchFailure {
     /// The request is refused. The text says what to change.
     Refused(String),
     Index(IndexError),
@@ -38,7 +38,7 @@ impl From<MirrorError> for SearchFailure {
 
 impl SearchFailure {
     /// The response. `refused` makes the one to a wrong request, and `notice` the one in place of results.
-    pub(super) fn response(
+    pub(crate) fn response(
         self,
         refused: impl FnOnce(&str) -> Response,
         notice: impl FnOnce(SearchNotice) -> Response,

@@ -12,11 +12,11 @@ mod suggestions;
 mod view;
 
 pub(crate) use browse::browse;
+pub(crate) use failure::SearchFailure;
 pub(crate) use feed::set_feed;
 pub(crate) use suggestions::{description, suggest};
 pub(crate) use view::{view, view_feed};
 
-use self::failure::SearchFailure;
 use self::items::Results;
 use self::request::{filter_of, query_of, search_of};
 use crate::serve::pages::gateway::Gateway;
@@ -30,7 +30,7 @@ use http::HeaderMap;
 use oaimend_html::fingerprint;
 use oaimend_pages::html::{SearchNotice, SearchNoticePage, SearchPage, Shown};
 use oaimend_pages::search::{
-    AtomFeed, FeedPlace, SearchForm, SearchResults, SearchTarget, atom_feed, json_results,
+    AtomFeed, FeedPlace, SearchAddress, SearchForm, SearchResults, SearchTarget, atom_feed, json_results,
 };
 use oaimend_pages::texts::search as texts;
 use oaimend_search::{Query, SearchHits};
@@ -55,6 +55,25 @@ pub(crate) async fn answer(
         Ok(response) => response,
         Err(failure) => failure.response(|text| request.refused(text), |notice| request.notice(notice)),
     }
+}
+
+/// A part of the results of a search: a number of them after this number of others, instead of a page.
+///
+/// # Errors
+///
+/// The query is wrong, or the index or the mirror cannot be read now.
+pub(crate) async fn results_from(
+    served: &ServedRepositories,
+    pages: &Gateway,
+    (search, address): (&SearchService, &SearchAddress),
+    (offset, count_max): (usize, usize),
+) -> Result<SearchResults, SearchFailure> {
+    let query = query_of(address)?;
+    let filter = filter_of(served, Some(address));
+    let hits = search_of(address, query.clone(), filter);
+    let hits = SearchHits { offset, count_max, with_facets: false, ..hits };
+    let found = search.searches.run(move |index| index.search(&hits)).await?;
+    Ok(Results { served, rendering: &pages.rendering, query }.of(found).await?)
 }
 
 /// A request for a page of results.

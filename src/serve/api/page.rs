@@ -1,0 +1,273 @@
+//! Makes the document of the API from the response of a repository.
+
+use crate::serve::pages::answered_request::{AnsweredRequest, ResponseBody};
+use crate::serve::pages::rendering::{RenderLimits, RenderingFailed};
+use crate::serve::problem::problem;
+use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
+use crate::serve::validators::Validators;
+use http::HeaderMap;
+use oaimend_api::{
+    FormatDocument, FormatList, ListCursor, ListPosition, OaiError, OaiItem, OaiList, OaiResponse, Operation,
+    RecordFields, RecordPage, RepositoryDocument, SetDocument, SetPage, TextFields, items_digest,
+};
+use oaimend_html::fingerprint;
+use oaimend_oai::ErrorCode;
+use oaimend_pages::html::NoResponseReason;
+use oaimend_store::{TokenKey, TokenUse};
+use serde::Serialize;
+
+/// A request to the API that a repository answers: what is made of the response.
+#[derive(Debug)]
+pub(crate) struct ApiPageRequest {
+    operation: Operation,
+    repository: String,
+    /// The kind of the repository, for its description.
+    pub(crate) kind: &'static str,
+    /// The selected parts of records; `None`: the common ones.
+    pub(super) fields: Option<Vec<String>>,
+    /// Maximum number of items in the page.
+    pub(crate) limit: usize,
+    /// The digest of the list, for its cursors.
+    pub(super) list: u64,
+    pub(super) resumed: ResumedPage,
+    /// The headers of the request.
+    headers: HeaderMap,
+    key: TokenKey,
+}
+
+/// A page of OAI-PMH of which items were delivered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ResumedPage {
+    /// Its resumptionToken; `None` for the first page.
+    pub(super) token: Option<String>,
+    /// The number of its items that were delivered.
+    pub(super) delivered: usize,
+    /// The digest of these.
+    pub(super) digest: u64,
+}
+
+/// When to try again if the response broke off or no memory is free, in seconds.
+const RETRY_SECS: u64 = 5;
+
+/// Why there is no document.
+type Refusal = Response;
+
+impl ApiPageRequest {
+    pub(super) fn new(operation: Operation, repository: &str, headers: HeaderMap, key: TokenKey) -> Self {
+        Self {
+            operation,
+            repository: repository.to_owned(),
+            kind: "",
+            fields: None,
+            limit: 1,
+            list: 0,
+            resumed: ResumedPage::default(),
+            headers,
+            key,
+        }
+    }
+
+    /// A document whose version is known, or 304 if the client has it.
+    pub(super) fn versioned(document: Vec<u8>, version: &str, headers: &HeaderMap) -> Response {
+        let validators = Validators { tag: version.to_owned(), modified_secs: None };
+        let is_known = validators.are_known(headers);
+        let (status, document) = if is_known { (304, Vec::new()) } else { (200, document) };
+        validators.add_to(json(status, document))
+    }
+
+    /// The document of a response.
+    pub(crate) async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
+        let AnsweredRequest { status, headers, body, memory } = answered;
+        let retry = |page: Response| page.with("Retry-After", RETRY_SECS.to_string());
+        let page = match body {
+            ResponseBody::Whole(xml) if status == 200 => {
+                let length = xml.len();
+                let render = move || {
+                    let _held = memory;
+                    self.read(&xml).unwrap_or_else(|refusal| refusal)
+                };
+                match rendering.run(length, render).await {
+                    Ok(page) => page,
+                    Err(RenderingFailed) => problem(502, "oaimend itself failed; its log says why"),
+                }
+            }
+            ResponseBody::Whole(text) => problem(status, String::from_utf8_lossy(&text).trim()),
+            ResponseBody::BrokenOff(_) => retry(problem(
+                503,
+                "the response of the repository broke off, so that records are missing; send the same request again",
+            )),
+            ResponseBody::NotShown(NoResponseReason::Busy) => {
+                retry(problem(503, "too many other responses are being read; send the same request again"))
+            }
+            ResponseBody::NotShown(_) => problem(
+                502,
+                "a page of this repository is longer than 8 MiB, the longest that the API reads; harvest it by OAI-PMH",
+            ),
+        };
+        let kept = headers.into_iter().filter(|(name, _)| *name != "Cache-Control");
+        kept.fold(page, |page, (name, value)| page.with(name, value))
+    }
+
+    fn read(&self, xml: &[u8]) -> Result<Response, Refusal> {
+        let mut response = OaiResponse::read(xml).map_err(|error| problem(502, &error.to_string()))?;
+        if let Some(error) = response.errors.first()
+            && !self.is_empty_list(error)
+        {
+            return Err(self.refusal(error));
+        }
+        match self.operation {
+            Operation::Records => self.records(response),
+            Operation::Sets => self.sets(&response),
+            Operation::Record => {
+                let record = response.records.items.pop();
+                let record = record.ok_or_else(|| problem(502, "the response has no record"))?;
+                Ok(self.whole(&record.document(self.selected())))
+            }
+            Operation::Formats => {
+                let formats = response.described.items.iter().map(|format| FormatDocument {
+                    prefix: format.first("metadataPrefix").into_owned(),
+                    schema: format.first("schema").into_owned(),
+                    namespace: format.first("metadataNamespace").into_owned(),
+                });
+                Ok(self.whole(&FormatList { formats: formats.collect() }))
+            }
+            _ => Ok(self.whole(&self.description(&response.identify))),
+        }
+    }
+
+    fn selected(&self) -> RecordFields<'_> {
+        RecordFields::of(self.fields.as_deref())
+    }
+
+    fn records(&self, response: OaiResponse<'_>) -> Result<Response, Refusal> {
+        let OaiResponse { response_date, records: list, .. } = response;
+        let name = |item: &OaiItem<'_>| (item.identifier().into_owned(), item.datestamp().into_owned());
+        let (shown, next) = self.shown(&list, name)?;
+        let is_whole = list.token.is_none() && self.resumed == ResumedPage::default();
+        let page = RecordPage {
+            response_date,
+            complete_list_size: list.complete_list_size.or(is_whole.then_some(list.items.len() as u64)),
+            records: shown.iter().map(|item| item.document(self.selected())).collect(),
+            next,
+        };
+        // The responseDate makes each response another one, as in OAI-PMH.
+        Ok(json(200, encoded(&page)))
+    }
+
+    fn sets(&self, response: &OaiResponse<'_>) -> Result<Response, Refusal> {
+        let name = |set: &TextFields<'_>| (set.first("setSpec").into_owned(), String::new());
+        let (shown, next) = self.shown(&response.described, name)?;
+        let sets = shown.iter().map(|set| SetDocument {
+            spec: set.first("setSpec").into_owned(),
+            name: set.first("setName").into_owned(),
+        });
+        Ok(self.whole(&SetPage { sets: sets.collect(), next }))
+    }
+
+    /// The items of a page of OAI-PMH that this page shows, and the cursor of the next one.
+    ///
+    /// # Errors
+    ///
+    /// The page is no longer the one of which items were delivered, so that others would be left out or repeated.
+    fn shown<'l, T>(
+        &self,
+        list: &'l OaiList<T>,
+        name: impl Fn(&T) -> (String, String),
+    ) -> Result<(&'l [T], Option<String>), Refusal> {
+        let digest = |items: &[T]| {
+            let names: Vec<_> = items.iter().map(&name).collect();
+            items_digest(names.iter().map(|(name, datestamp)| (name.as_str(), datestamp.as_str())))
+        };
+        let ResumedPage { token, delivered, .. } = &self.resumed;
+        let before = list
+            .items
+            .get(..*delivered)
+            .filter(|before| before.is_empty() || digest(before) == self.resumed.digest);
+        if before.is_none() {
+            return Err(problem(
+                409,
+                "the source has changed this page of its list since the last request; begin the list again, or send no limit",
+            ));
+        }
+        let end = delivered.saturating_add(self.limit);
+        let (items, position) = match list.items.get(..end) {
+            Some(before) if end < list.items.len() => {
+                let position =
+                    ListPosition::Page { token: token.clone(), delivered: end, digest: digest(before) };
+                (&list.items[*delivered..end], Some(position))
+            }
+            _ => {
+                let next = |token: &String| ListPosition::Page {
+                    token: Some(token.clone()),
+                    delivered: 0,
+                    digest: 0,
+                };
+                (&list.items[*delivered..], list.token.as_ref().map(next))
+            }
+        };
+        let cursor =
+            position.map(|position| self.key.seal(TokenUse::Api, &ListCursor { list: self.list, position }));
+        match cursor {
+            Some(None) => Err(problem(
+                502,
+                "the resumptionToken of the source is too long for a cursor; harvest this repository by OAI-PMH",
+            )),
+            cursor => Ok((items, cursor.flatten())),
+        }
+    }
+
+    fn description(&self, identify: &TextFields<'_>) -> RepositoryDocument {
+        let text = |name| identify.first(name).into_owned();
+        RepositoryDocument {
+            id: self.repository.clone(),
+            kind: self.kind,
+            base_url: text("baseURL"),
+            name: text("repositoryName"),
+            admin_emails: identify.all("adminEmail").map(|email| email.clone().into_owned()).collect(),
+            earliest_datestamp: text("earliestDatestamp"),
+            deleted_record: text("deletedRecord"),
+            granularity: text("granularity"),
+        }
+    }
+
+    /// A document that changes only with what it describes.
+    fn whole(&self, document: &impl Serialize) -> Response {
+        let text = encoded(document);
+        let version = fingerprint([text.as_slice()]);
+        Self::versioned(text, &version, &self.headers)
+    }
+
+    /// Whether an error means that there are no items.
+    fn is_empty_list(&self, error: &OaiError) -> bool {
+        let is_first = self.resumed == ResumedPage::default();
+        match (self.operation, ErrorCode::from_name(&error.code)) {
+            (Operation::Records, Some(ErrorCode::NoRecordsMatch)) => is_first,
+            (Operation::Sets, Some(ErrorCode::NoSetHierarchy)) => is_first,
+            (Operation::Formats, Some(ErrorCode::NoMetadataFormats)) => true,
+            _ => false,
+        }
+    }
+
+    fn refusal(&self, error: &OaiError) -> Refusal {
+        let detail = format!("{}: {}", error.code, error.text);
+        let status = match ErrorCode::from_name(&error.code) {
+            Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) => 404,
+            Some(ErrorCode::BadArgument | ErrorCode::BadResumptionToken) => 400,
+            Some(ErrorCode::NoRecordsMatch | ErrorCode::NoSetHierarchy) => 409,
+            _ => 502,
+        };
+        problem(status, &detail)
+    }
+}
+
+fn encoded(document: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).expect("a document is JSON")
+}
+
+/// A response with a document. Browsers must not execute the XML in it.
+fn json(status: u16, document: Vec<u8>) -> Response {
+    Response::new(status, "application/json", document)
+        .with("Content-Security-Policy", RESPONSE_SECURITY_POLICY.to_owned())
+        .with("Cache-Control", "no-cache".to_owned())
+        .compressible()
+}
