@@ -19,6 +19,7 @@ use utoipa::openapi::schema::{ComponentsBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
+const URI_TOO_LONG: u16 = 414;
 /// The statuses of refusals and failures, with their descriptions.
 const PROBLEMS: &[(u16, &str)] = &[
     (400, "A parameter is unknown, repeated or not legal; the detail says which"),
@@ -27,7 +28,7 @@ const PROBLEMS: &[(u16, &str)] = &[
         "The repository, the record, the format or the page with this cursor does not exist, or the server has no search",
     ),
     (409, "The source has changed the list while it was read; begin it again"),
-    (414, "The URL is too long"),
+    (URI_TOO_LONG, "The URL is too long"),
     (502, "The source failed, and a retry is useless until a person removes the cause"),
     (503, "The source failed, or a limit of this server is reached; retry after Retry-After seconds"),
     (504, "The source did not respond in time, and a retry is useless"),
@@ -94,6 +95,13 @@ fn describe(operation: Operation) -> OperationBuilder {
     PROBLEMS.iter().fold(described, |described, (status, text)| {
         let content = ContentBuilder::new().schema(Some(reference::<Problem>())).build();
         let response = ResponseBuilder::new().description(*text).content("application/problem+json", content);
+        // A connection refuses such a URL before it is known to be one of the API.
+        let response = if *status == URI_TOO_LONG {
+            let text = Schema::from(ObjectBuilder::new().schema_type(Type::String).build());
+            response.content("text/plain", ContentBuilder::new().schema(Some(RefOr::T(text))).build())
+        } else {
+            response
+        };
         described.response(status.to_string(), response)
     })
 }
