@@ -8,6 +8,7 @@
 
 mod cursor;
 mod documents;
+mod fields;
 mod open_api;
 mod operation;
 mod parameters;
@@ -21,11 +22,12 @@ pub use documents::{
     FormatDocument, FormatList, RecordDocument, RecordPage, RepositoryDocument, RepositoryList,
     RepositorySummary, SearchHitDocument, SearchPage, SetDocument, SetPage,
 };
+pub use fields::{RecordField, RecordFields};
 pub use open_api::open_api;
 pub use operation::Operation;
 pub use parameters::{
-    FormatsParameters, NoParameters, RecordField, RecordFields, RecordParameters, RecordsParameters,
-    RepositoriesParameters, SearchParameters, SetsParameters,
+    FormatsParameters, NoParameters, RecordParameters, RecordsParameters, RepositoriesParameters,
+    SearchParameters, SetsParameters,
 };
 pub use problem::Problem;
 pub use response::{OaiError, OaiItem, OaiList, OaiResponse, TextFields, UnreadableResponse};

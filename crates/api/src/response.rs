@@ -4,7 +4,7 @@
 //! a response is limited by its reader.
 
 use crate::documents::RecordDocument;
-use crate::parameters::{RecordField, RecordFields};
+use crate::fields::{RecordField, RecordFields};
 use memchr::memmem;
 use oaimend_record::{RecordDocument as ReadRecord, WorkDescription};
 use oaimend_repository::rebase_namespaces::NamespaceScope;

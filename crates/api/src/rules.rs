@@ -233,7 +233,7 @@ mod tests {
         assert!(NoParameters::read(b"x=1").is_err());
     }
 
-    use crate::parameters::RecordField;
+    use crate::fields::RecordField;
 
     #[test]
     fn days_are_those_of_the_calendar() {

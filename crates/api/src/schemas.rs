@@ -1,6 +1,6 @@
 //! The schemas of parameters: each pattern and limit once.
 
-use crate::parameters::RecordField;
+use crate::fields::RecordField;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
