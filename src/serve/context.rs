@@ -5,6 +5,7 @@ use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::background::notifications::state::NoticeState;
 use crate::serve::clients::limits::ClientLimits;
 use crate::serve::deposit::DepositState;
+use crate::serve::dumps::DumpState;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::oai::cache::Cache;
@@ -86,6 +87,7 @@ impl ServerContext {
             resolver: ResolverState::new(&store),
             broker: Broker::new(config.services),
             deposit: DepositState::new(&config.data),
+            dumps: DumpState::new(&config.data),
             store,
             cache,
             mirror: MirrorState::new(config.mirror),

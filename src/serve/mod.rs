@@ -1,8 +1,9 @@
 //! The program of `oaimend serve`: listeners, requests, pages, and the work in the background.
 //!
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
-//! answers it: `oai` for a repository, `deposit` for its writers, `api` for programs that read JSON, `pages` for people and crawlers, `admin` for operators. `background` harvests,
-//! notifies and maintains, and `search` indexes the mirror, and `resolver` finds records by their
+//! answers it: `oai` for a repository, `deposit` for its writers, `api` for programs that read JSON, `dumps` for dumps and
+//! changes, `pages` for people and crawlers, `admin` for operators. `background` harvests, notifies and maintains, `search`
+//! indexes the mirror, and `resolver` finds records by their
 //! identifiers. `source_lists` has the
 //! records that sources without a mirror list. `in_process` is `admin` without a server.
 
@@ -12,6 +13,7 @@ mod background;
 mod clients;
 mod context;
 mod deposit;
+mod dumps;
 mod health;
 mod in_process;
 mod net;

@@ -84,6 +84,12 @@ pub(crate) enum PublicEndpoint {
     OpenUrl,
     /// The records that have or name an identifier.
     Resolver,
+    /// A dump of a repository.
+    Dump,
+    /// What a dump is.
+    DumpManifest,
+    /// The feed of changes.
+    Changes,
     /// The schema of a format that crosswalks make.
     CrosswalkSchema,
     /// The schema of the format `oaimend_links`.
@@ -121,6 +127,8 @@ pub(crate) enum AdminEndpoint {
     RebuildSearch,
     Backup,
     BackupSize,
+    Dump,
+    DumpManifest,
     Purge,
     OverviewPage,
     RepositoryPage,
@@ -137,11 +145,11 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Api, Browse, CrosswalkSchema, Favicon, Federation, FederationOfAll,
-        FieldValues, Friends, Index, IndexSchema, LinksSchema, List, Livez, Mirror, MirrorXml, OpenUrl,
-        Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver, Robots, Search,
-        SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml, WrittenRecord,
-        WrittenRecords,
+        Aggregate, AggregateXml, Api, Browse, Changes, CrosswalkSchema, Dump, DumpManifest, Favicon,
+        Federation, FederationOfAll, FieldValues, Friends, Index, IndexSchema, LinksSchema, List, Livez,
+        Mirror, MirrorXml, OpenUrl, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver,
+        Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
+        WrittenRecord, WrittenRecords,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -165,6 +173,9 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_openurl", "/_openurl/"], OpenUrl, Clients).labelled("openurl"),
         route(HARVEST, &[RESOLVER_PATH, "/_resolve/"], Resolver, Clients).labelled("resolver"),
         route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
+        route(READ, &["/_dump"], Dump, Clients).labelled("dump"),
+        route(READ, &["/_dump/manifest"], DumpManifest, Clients).labelled("dump"),
+        route(READ, &["/_changes"], Changes, Clients).labelled("changes"),
         route(READ, &[JSON_LD_SCHEMA_PATH], CrosswalkSchema, Clients),
         route(READ, &[LINKS_SCHEMA_PATH], LinksSchema, Clients),
         route(
@@ -224,10 +235,10 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
 const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
     use Access::{Everyone, Operators};
     use AdminEndpoint::{
-        Backup, BackupSize, Description, Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage,
-        PlanChart, Purge, Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz,
-        RebuildSearch, Records, RemoveQuarantined, Repairs, Report, Repositories, Repository, RepositoryPage,
-        RetryQuarantined, Search, StatusPage, StyleSheet, Sync,
+        Backup, BackupSize, Description, Dump, DumpManifest, Harvest, Livez, Maintenance, Metrics, Mirror,
+        Mirrors, OverviewPage, PlanChart, Purge, Quarantine, QuarantinePage, QuarantinedRecord,
+        QuarantinedRecordPage, Readyz, RebuildSearch, Records, RemoveQuarantined, Repairs, Report,
+        Repositories, Repository, RepositoryPage, RetryQuarantined, Search, StatusPage, StyleSheet, Sync,
     };
     &[
         route(READ, &[STATUS_PATH], StatusPage, Operators),
@@ -250,6 +261,8 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
         route(READ, &["/-/mirror/{id}/description"], Description, Operators),
         route(READ, &["/-/search"], Search, Operators),
         route(READ, &["/-/backup"], BackupSize, Operators),
+        route(READ, &["/-/dump"], Dump, Operators),
+        route(READ, &["/-/dump/manifest"], DumpManifest, Operators),
         route(
             &["DELETE"],
             &["/-/repositories/{id}/quarantine", "/-/repositories/{id}/quarantine/{key}"],

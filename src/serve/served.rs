@@ -3,6 +3,7 @@
 use crate::config::{Federations, Mapping, Repositories, Views};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::deposit::DepositState;
+use crate::serve::dumps::DumpState;
 use crate::serve::oai::cache::{Cache, PageVariant};
 use crate::serve::oai::federation_members::KnownMembers;
 use crate::serve::resolver::{Broker, ResolverState};
@@ -54,6 +55,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) resolver: ResolverState,
     /// The writers of local repositories.
     pub(crate) deposit: DepositState,
+    /// The dumps, and the listeners of the feed of changes.
+    pub(crate) dumps: DumpState,
     /// The services that may have records.
     pub(crate) broker: Broker,
     /// The clock of sessions with sources.

@@ -277,3 +277,69 @@ fn records_of_a_set_that_headers_do_not_name_are_not_an_empty_list() {
     let output = cat(&["--format", "ids"]);
     assert_eq!((output.status.code(), stdout(&output).lines().count()), (Some(0), 5), "{}", stderr(&output));
 }
+
+#[test]
+fn export_writes_dumps_that_are_tapes_and_copies() {
+    let (source, collection) = Collection::of(25).start();
+    let folder = folder_with(&source);
+    assert_eq!(oaimend(folder.path(), &["mirror", "sync"]).status.code(), Some(0));
+    let export = |arguments: &[&str]| {
+        let output = oaimend(folder.path(), &[&["mirror", "export"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        output
+    };
+    let output = export(&["c", "--format", "xmltape", "-o", "c.xml.gz"]);
+    assert!(stderr(&output).starts_with("25 records, 0 of them deleted; position "), "{}", stderr(&output));
+    let manifest = std::fs::read(folder.path().join("c.xml.gz.manifest.json")).expect("it is there");
+    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+    let position = manifest["position"].as_str().expect("a text").to_owned();
+    for command in [["tape", "index", "c.xml.gz"], ["tape", "verify", "c.xml.gz"]] {
+        let output = oaimend(folder.path(), &command);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    // The tape is a repository again.
+    std::fs::write(folder.path().join("mappings/tape.toml"), "tape_file = \"../c.xml.gz\"\n[mirror]\n")
+        .expect("writable");
+    let output = oaimend(folder.path(), &["mirror", "sync", "tape"]);
+    assert_eq!(
+        stdout(&output),
+        "tape: 25 stored, 0 deleted, 0 unchanged, 0 missing\n",
+        "{}",
+        stderr(&output)
+    );
+    let ids = |output: &Output| -> Vec<String> {
+        let identifier = |line: &str| {
+            let line: Value = serde_json::from_str(line).expect("JSON");
+            line["identifier"].as_str().expect("a text").to_owned()
+        };
+        let mut ids: Vec<String> = stdout(output).lines().map(identifier).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids(&export(&["tape"])), (0..25).map(identifier).collect::<Vec<_>>());
+    // Only what has changed.
+    crate::fixtures::harvest::change(&collection, |collection| {
+        collection.now_secs += 86_400;
+        let now_secs = collection.now_secs;
+        let entry = collection.entries.get_mut(&identifier(3)).expect("it exists");
+        (entry.datestamp_secs, entry.deleted) = (now_secs, true);
+    });
+    assert_eq!(oaimend(folder.path(), &["mirror", "sync", "c"]).status.code(), Some(0));
+    assert_eq!(ids(&export(&["c", "--since", &position])), [identifier(3)]);
+    let csv = stdout(&export(&["c", "--format", "csv"]));
+    assert_eq!(
+        (csv.lines().count(), csv.lines().next().map(|line| line.starts_with("\"identifier\","))),
+        (26, Some(true))
+    );
+    for (arguments, code) in [
+        (&["none"][..], 1),
+        (&["c", "--prefix", "none"], 2),
+        (&["c", "--since", "x"], 2),
+        (&["c", "--since", "0000000000000000-0-1"], 1),
+        (&["live"], 1),
+    ] {
+        let output = oaimend(folder.path(), &[&["mirror", "export"], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+    }
+}

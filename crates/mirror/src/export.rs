@@ -8,7 +8,8 @@ use oaimend_store::{
     ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, Prefix, RecordStatus, RepositoryId,
     StoredRecord,
 };
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The form of an export.
@@ -168,20 +169,46 @@ async fn find_prefix(
     }
 }
 
+/// A record in a line of JSON, as exports and dumps write it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExportedRecord<'r> {
+    /// The identifier.
+    pub identifier: Cow<'r, str>,
+    /// The datestamp: that of the source in an export of the store, that of the repository in a dump.
+    pub datestamp: Cow<'r, str>,
+    /// Whether it is deleted.
+    pub deleted: bool,
+    /// The setSpecs.
+    pub set_specs: Cow<'r, [String]>,
+    /// The `record` element.
+    pub record: Cow<'r, str>,
+}
+
+impl ExportedRecord<'_> {
+    /// The line with its end.
+    pub fn to_line(&self) -> String {
+        let mut line = serde_json::to_string(self).expect("texts can be written");
+        line.push('\n');
+        line
+    }
+}
+
 fn write_record(record: &StoredRecord, form: ExportForm, piece: &mut Vec<u8>) {
     match form {
         ExportForm::Xml => piece.extend_from_slice(&record.bytes),
         ExportForm::Ids if record.status == RecordStatus::Deleted => return,
         ExportForm::Ids => piece.extend_from_slice(record.identifier.as_bytes()),
         ExportForm::Jsonl => {
-            let line = json!({
-                "identifier": record.identifier,
-                "datestamp": from_secs(record.datestamp_secs, Granularity::Second),
-                "deleted": record.status == RecordStatus::Deleted,
-                "setSpecs": record.set_specs,
-                "record": String::from_utf8_lossy(&record.bytes),
-            });
-            piece.extend_from_slice(line.to_string().as_bytes());
+            let line = ExportedRecord {
+                identifier: (&record.identifier).into(),
+                datestamp: from_secs(record.datestamp_secs, Granularity::Second).into(),
+                deleted: record.status == RecordStatus::Deleted,
+                set_specs: (&record.set_specs).into(),
+                record: String::from_utf8_lossy(&record.bytes),
+            };
+            piece.extend_from_slice(line.to_line().as_bytes());
+            return;
         }
     }
     piece.push(b'\n');

@@ -1,6 +1,7 @@
 //! `oaimend mirror`: harvests repositories into the mirror, and reads the mirror.
 
 mod cat;
+mod export;
 mod maintain;
 mod plan;
 mod status;
@@ -38,6 +39,8 @@ enum MirrorCommand {
     Status(status::StatusArguments),
     /// Shows how often each mirrored repository is harvested, and what that costs
     Plan(plan::PlanArguments),
+    /// Writes a dump of a repository, of all, or of a view: its records at one position
+    Export(export::ExportArguments),
     /// Writes the records of a repository
     Cat(cat::CatArguments),
     /// Checks every stored record of a repository, or of all, or compares them with the source
@@ -62,6 +65,7 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
         MirrorCommand::Sync(arguments) => sync::run(&api, &arguments),
         MirrorCommand::Status(arguments) => status::run(&api, &arguments),
         MirrorCommand::Plan(arguments) => plan::run(&api, arguments, mask),
+        MirrorCommand::Export(arguments) => export::run(&api, &arguments),
         MirrorCommand::Cat(arguments) => cat::run(&api, &arguments),
         MirrorCommand::Verify(arguments) => maintain::verify(&api, &arguments),
         MirrorCommand::AcceptLoss(arguments) => maintain::accept_loss(&api, &arguments),

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use oaimend_mirror::export::ExportedRecord;
 use oaimend_mirror::status::{FormatStatus, RepositoryStatus};
 use oaimend_oai::datestamp::Granularity;
 use oaimend_oai::set_spec;
@@ -28,17 +29,6 @@ struct Description {
     sets: Vec<ListedSet>,
 }
 
-/// A line of the records as JSON.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ExportedRecord {
-    identifier: String,
-    datestamp: String,
-    deleted: bool,
-    set_specs: Vec<String>,
-    record: String,
-}
-
 /// Writes the tape of a repository. `id` is its id in the mirror.
 pub(super) fn build(
     out: &Path,
@@ -55,7 +45,7 @@ pub(super) fn build(
         query.append_pair("format", "jsonl").append_pair("prefix", prefix);
         query.extend_pairs(selection.set.iter().map(|set| ("set", set)));
         let records = send(api, &format!("/-/mirror/{id}/records?{}", query.finish()))?;
-        for record in records.into_lines::<ExportedRecord>() {
+        for record in records.into_lines::<ExportedRecord<'static>>() {
             let ExportedRecord { identifier, datestamp, deleted, set_specs, record } = record?;
             let read = TapeRecord::from_oai(&identifier, prefix, &record).map_err(|error| {
                 let problem =
@@ -63,6 +53,7 @@ pub(super) fn build(
                 Failure::incomplete(format!("{id}: {problem}; run: oaimend mirror verify {id}"))
             })?;
             let datestamp = granularity.fitted(&datestamp);
+            let set_specs = set_specs.into_owned();
             let record = TapeRecord { datestamp, is_deleted: deleted, set_specs, ..read };
             building.tape().add(&record).map_err(|error| building.failure(error))?;
             building.show(prefix);

@@ -18,6 +18,7 @@ pub(super) use self::web_page::AllowedHosts;
 use self::cache::purge;
 use self::metrics::metrics;
 use crate::serve::context::ServerContext;
+use crate::serve::dumps::answer_operator;
 use crate::serve::health;
 use crate::serve::response::{Response, ResponseSink};
 use crate::serve::routes::{ADMIN, Access, AdminEndpoint, Found, listed_pages};
@@ -124,6 +125,8 @@ async fn answer(
         AdminEndpoint::RebuildSearch => search::rebuild(served, lifecycle).await,
         AdminEndpoint::Backup => backup::back_up(served, lifecycle).await,
         AdminEndpoint::BackupSize => json_or_error(backup::size(served).await.map(|size| Some(json!(size)))),
+        AdminEndpoint::Dump => answer_operator(served, query, false).await,
+        AdminEndpoint::DumpManifest => answer_operator(served, query, true).await,
         AdminEndpoint::Purge => purge(served, id, query).await,
         AdminEndpoint::StatusPage => pages::status::status(served, &context.live_requests, gateway),
         AdminEndpoint::PlanChart => pages::status::chart(served).await,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// The store of the mirror cannot be read.
-pub(super) async fn with_crosswalks(
+pub(crate) async fn with_crosswalks(
     served: &Arc<ServedRepositories>,
     repository: &TargetRepository,
     opened: Box<dyn Repository>,

@@ -21,7 +21,7 @@ mod page_response;
 mod request_context;
 mod request_query;
 mod response_head;
-mod router;
+pub(crate) mod router;
 mod service;
 mod upstream_handle;
 

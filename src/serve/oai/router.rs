@@ -6,6 +6,7 @@ use crate::serve::api::repositories::KIND_OF_ALL;
 use crate::serve::api::request::{ApiRead, ApiRequest, OwnRequest, is_api, unknown_repository_problem};
 use crate::serve::clients::quotas::RequestKind;
 use crate::serve::deposit::DepositRequest;
+use crate::serve::dumps::{ChangesRequest, DumpRequest};
 use crate::serve::health;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::pages::start::{friends, repository_list, robots};
@@ -38,6 +39,10 @@ pub(crate) enum Destination {
     OpenUrl,
     /// The resolver of identifiers.
     Resolver(ResolverRequest),
+    /// A dump, or its manifest.
+    Dump(DumpRequest),
+    /// The feed of changes.
+    Changes(ChangesRequest),
     /// A page, at a path of this route. `None`: no route leads there.
     Page(PageTarget, Option<&'static Route<PublicEndpoint>>),
     /// A request of a writer.
@@ -68,8 +73,10 @@ impl Destination {
             Self::Sru
             | Self::OpenUrl
             | Self::Resolver(_)
-            | Self::Page(..)
             | Self::Api(_)
+            | Self::Dump(_)
+            | Self::Changes(_)
+            | Self::Page(..)
             | Self::Response(..) => Some(RequestKind::Page),
         }
     }
@@ -263,6 +270,9 @@ impl PublicRouter<'_> {
         }
         if let Some(resolver) = self.resolver(own_target, head) {
             return resolver;
+        }
+        if let Some(dump) = dump_or_changes(own_target, head) {
+            return dump;
         }
         if self.gateway.policy.enabled
             && let Some((page, route)) = std::str::from_utf8(own_target).ok().and_then(PageTarget::read)
@@ -511,6 +521,25 @@ impl PublicRouter<'_> {
     fn has_aggregate(&self, mappings: &BTreeMap<String, Arc<Mapping>>) -> bool {
         self.served.mirror.policy().aggregate && mappings.values().any(|mapping| mapping.mirror.is_some())
     }
+}
+
+/// A dump or the feed of changes, if its path is requested.
+fn dump_or_changes(target: &[u8], head: &RequestHeader) -> Option<Destination> {
+    let target = String::from_utf8_lossy(target);
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let route = PUBLIC.find("GET", path)?.route;
+    let (query, label) = (query.to_owned(), route.label);
+    let destination = match route.endpoint {
+        PublicEndpoint::Dump => Destination::Dump(DumpRequest { query, is_manifest: false, label }),
+        PublicEndpoint::DumpManifest => Destination::Dump(DumpRequest { query, is_manifest: true, label }),
+        PublicEndpoint::Changes => Destination::Changes(ChangesRequest { query, label }),
+        _ => return None,
+    };
+    if route.methods.contains(&head.method.as_str()) {
+        return Some(destination);
+    }
+    let page = Response::text(405, "GET and HEAD are allowed here").with("Allow", route.methods.join(", "));
+    Some(Destination::Response(page, Access::Clients))
 }
 
 /// What scripts of other sites may send. `cors` adds whether the site of this one may.

@@ -24,6 +24,7 @@ use crate::serve::api::request::is_api;
 use crate::serve::clients::client_class::CRAWLERS;
 use crate::serve::context::ServerContext;
 use crate::serve::deposit::PutRecord;
+use crate::serve::dumps::{answer_changes, answer_dump};
 use crate::serve::pages::resolver::{self, LIST_BYTES_MAX, answer_list, answer_openurl};
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{
@@ -226,6 +227,22 @@ impl ProxyService {
             }
             Destination::ApiRead(target, read) => {
                 return Ok(self.prepare_api(session, context, target, *read).await);
+            }
+            Destination::Dump(request) => {
+                context.page = request.label;
+                if let Some(page) = self.refuse_unread(session) {
+                    return Ok(Err(page));
+                }
+                let page = answer_dump(&self.0.served, &request, &session.req_header().headers).await;
+                return Ok(Err(page));
+            }
+            Destination::Changes(request) => {
+                context.page = request.label;
+                if let Some(page) = self.refuse_unread(session) {
+                    return Ok(Err(page));
+                }
+                let page = answer_changes(&self.0, &request, &session.req_header().headers).await;
+                return Ok(Err(page));
             }
             Destination::Page(target, route) => {
                 return Ok(Err(self.gateway_page(session, context, &target, route).await));
@@ -441,6 +458,16 @@ impl ProxyService {
         let is_crawler = context.permit.as_ref().is_some_and(|permit| permit.client.class == CRAWLERS);
         let headers = &session.req_header().headers;
         Ok(resolver::answer(served, gateway, request.target.as_ref(), headers, is_crawler).await)
+    }
+
+    /// Refuses a request that came back to this server, or while it stops. An unread body is not waited for.
+    fn refuse_unread(&self, session: &mut Session) -> Option<Response> {
+        if !session.as_downstream_mut().is_body_done() {
+            session.set_keepalive(None);
+        }
+        let page = self.refuse(&joined(session.req_header(), header::VIA))?;
+        session.set_keepalive(None);
+        Some(page)
     }
 
     fn router(&self) -> PublicRouter<'_> {

@@ -19,10 +19,10 @@ const LOCAL: &str = "kind = \"local\"\n";
 const SEED: u64 = 0x41;
 
 /// A program with mappings of these ids and contents, and a token for each of them.
-struct Server {
+pub(super) struct Server {
     folder: tempfile::TempDir,
-    program: Program,
-    token: String,
+    pub(super) program: Program,
+    pub(super) token: String,
 }
 
 fn write_token(folder: &Path, repository: &str, sets: &[&str]) -> String {
@@ -32,7 +32,7 @@ fn write_token(folder: &Path, repository: &str, sets: &[&str]) -> String {
 }
 
 impl Server {
-    fn new(mappings: &[(&str, &str)]) -> Self {
+    pub(super) fn new(mappings: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
         for (id, text) in mappings {
@@ -43,7 +43,7 @@ impl Server {
         Self { folder, program, token }
     }
 
-    fn send(&self, start: &str, body: &str) -> Got {
+    pub(super) fn send(&self, start: &str, body: &str) -> Got {
         send(
             self.program.address(),
             start,
@@ -67,7 +67,7 @@ fn start(folder: &Path) -> Program {
     Program::run(serve(folder).args(["--admin", "off", "--mappings", "mappings"]))
 }
 
-fn send(address: SocketAddr, start: &str, headers: &str, body: &[u8]) -> Got {
+pub(super) fn send(address: SocketAddr, start: &str, headers: &str, body: &[u8]) -> Got {
     let head = format!(
         "{start} HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
@@ -75,7 +75,7 @@ fn send(address: SocketAddr, start: &str, headers: &str, body: &[u8]) -> Got {
     Harvester::ask(address, &format!("{head}{}", String::from_utf8_lossy(body))).rest()
 }
 
-fn dublin_core(title: &str) -> String {
+pub(super) fn dublin_core(title: &str) -> String {
     format!(
         "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
          xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \

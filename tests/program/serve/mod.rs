@@ -3,6 +3,7 @@
 mod admin_pages;
 mod as_http_proxy;
 mod cache;
+mod changes;
 mod circles;
 mod client_limits;
 mod coalescing;
@@ -10,6 +11,7 @@ mod connection_limits;
 mod cors;
 mod credentials;
 mod datestamps;
+mod dumps;
 mod failover;
 mod fault_matrix;
 mod feeds;

@@ -12,8 +12,9 @@ use tempfile::TempDir;
 /// The folder of file systems for what a check of the disk has found, at the root of each.
 pub(super) const LOST_FOUND: &str = "lost+found";
 /// What a backup leaves out: pages that are requested again, the search index, which is built again from the mirror, and
-/// what belongs to the running process.
-const LEFT_OUT: [&str; 5] = ["cache", "search", "lock", "upgrade", LOST_FOUND];
+/// what belongs to the running process. The dumps are left out with the id of the store: a restored store has another one,
+/// so that nobody continues after changes that it has lost.
+const LEFT_OUT: [&str; 6] = ["cache", "dumps", "search", "lock", "upgrade", LOST_FOUND];
 /// The beginning of the names of snapshots.
 const PREFIX: &str = ".oaimend-snapshot-";
 

@@ -1,0 +1,175 @@
+//! The feed of changes: the headers of changed records of several repositories, in the order of the commits.
+//!
+//! Changes are ordered by stamp, number of the collection, and sequence. Only closed seconds are read, which no later
+//! commit changes, so nothing appears before a position that was given out. A record that changes again moves to its last
+//! change.
+
+use crate::position::{Place, Position};
+use oaimend_oai::UnixSecs;
+use oaimend_store::{
+    ListFilter, ListQuery, MirrorError, MirrorStore, Position as ListPosition, Prefix, RecordStatus,
+    RepositoryId, StoredRecord,
+};
+
+/// Records without bytes that are read at a time are limited by their number alone.
+const BYTES_MAX: usize = usize::MAX;
+
+/// A change of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The identifier of the record.
+    pub identifier: String,
+    /// The id of its repository.
+    pub repository: String,
+    /// Its metadataPrefix.
+    pub format: String,
+    /// The stamp of the change, in seconds since 1970.
+    pub stamp_secs: UnixSecs,
+    /// Whether the record is deleted since.
+    pub deleted: bool,
+    /// The place of the change in its second.
+    pub place: Place,
+}
+
+/// A page of changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangesPage {
+    /// The changes, in order.
+    pub changes: Vec<Change>,
+    /// Where the next page begins: the second, and the place in it.
+    pub next: (UnixSecs, Place),
+    /// Whether more changes are known already.
+    pub has_more: bool,
+}
+
+/// A repository whose changes are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedStart {
+    /// Its id.
+    pub repository: String,
+    /// The formats; empty: all.
+    pub prefixes: Vec<String>,
+}
+
+/// The last sequence of a second. A list begins with the sequence after a place.
+const LAST_SEQUENCE: u64 = u64::MAX - 1;
+
+/// The key of the order.
+type Key = (UnixSecs, u64, u64);
+
+/// Reads the changes after a position up to this closed second, at most `count_max`. Memory is limited to twice this number.
+///
+/// # Errors
+///
+/// The store cannot be read. [`MirrorError::Damaged`] if a repository lacks records that were damaged on disk.
+pub async fn read_changes(
+    store: &dyn MirrorStore,
+    repositories: &[FeedStart],
+    (after, until_secs): (&Position, UnixSecs),
+    count_max: usize,
+) -> Result<ChangesPage, MirrorError> {
+    let mut found: Vec<(Key, Change)> = Vec::new();
+    let (mut bound_secs, mut has_more) = (until_secs, false);
+    for FeedStart { repository, prefixes } in repositories {
+        for size in store.collections(RepositoryId(repository)).await? {
+            if !prefixes.is_empty() && !prefixes.contains(&size.prefix) {
+                continue;
+            }
+            let Some(version) = store.version(RepositoryId(repository), Prefix(&size.prefix)).await? else {
+                continue;
+            };
+            if version.damaged > 0 {
+                return Err(MirrorError::Damaged);
+            }
+            if version.last_stamp_secs < after.next_secs() {
+                continue;
+            }
+            let filter = ListFilter {
+                repository: repository.clone(),
+                prefix: size.prefix.clone(),
+                until_secs: Some(bound_secs),
+                ..ListFilter::default()
+            };
+            let reading = Reading { store, filter, collection: version.collection };
+            has_more |= reading.read(after, count_max, &mut found).await?;
+            found.sort_unstable_by_key(|(key, _)| *key);
+            if found.len() > count_max {
+                has_more = true;
+                found.truncate(count_max);
+            }
+            if found.len() == count_max
+                && let Some(((secs, ..), _)) = found.last()
+            {
+                bound_secs = *secs;
+            }
+        }
+    }
+    let next = match found.last() {
+        Some(((secs, ..), change)) if has_more => (*secs, change.place),
+        _ => (until_secs.max(after.secs), Place::End),
+    };
+    Ok(ChangesPage { changes: found.into_iter().map(|(_, change)| change).collect(), next, has_more })
+}
+
+/// A collection whose changes are read.
+struct Reading<'s> {
+    store: &'s dyn MirrorStore,
+    filter: ListFilter,
+    collection: u64,
+}
+
+impl Reading<'_> {
+    /// Reads the first changes after a position. Returns whether there are more.
+    async fn read(
+        &self,
+        after: &Position,
+        count_max: usize,
+        found: &mut Vec<(Key, Change)>,
+    ) -> Result<bool, MirrorError> {
+        let mut place = Some(self.place_after(after));
+        let mut left = count_max;
+        while left > 0 && place.is_some() {
+            let query = ListQuery {
+                filter: self.filter.clone(),
+                after: place,
+                count_max: left,
+                bytes_max: BYTES_MAX,
+                with_bytes: false,
+            };
+            let page = self.store.list(query).await?;
+            if page.damaged > 0 {
+                return Err(MirrorError::Damaged);
+            }
+            left = left.saturating_sub(page.records.len());
+            found.extend(page.records.into_iter().map(|record| self.change(record)));
+            place = page.next;
+        }
+        Ok(place.is_some())
+    }
+
+    fn change(&self, record: StoredRecord) -> (Key, Change) {
+        let (collection, sequence) = (self.collection, record.sequence);
+        let change = Change {
+            identifier: record.identifier,
+            repository: self.filter.repository.clone(),
+            format: self.filter.prefix.clone(),
+            stamp_secs: record.stamp_secs,
+            deleted: record.status == RecordStatus::Deleted,
+            place: Place::After { collection, sequence },
+        };
+        ((record.stamp_secs, collection, sequence), change)
+    }
+
+    /// The place of a position in the list of the collection.
+    fn place_after(&self, after: &Position) -> ListPosition {
+        let end_of = |secs| ListPosition { secs, sequence: LAST_SEQUENCE };
+        match after.place {
+            Place::End | Place::EndOf(_) => end_of(after.secs),
+            Place::After { collection, .. } if self.collection < collection => end_of(after.secs),
+            Place::After { collection, .. } if self.collection > collection => end_of(after.secs.minus(1)),
+            Place::After { sequence, .. } => {
+                ListPosition { secs: after.secs, sequence: sequence.min(LAST_SEQUENCE) }
+            }
+        }
+    }
+}

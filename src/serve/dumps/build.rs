@@ -1,0 +1,199 @@
+//! Writes a dump: the list of the repository, then what has changed meanwhile, until nothing has.
+
+use super::refusal::Refusal;
+use super::source::{DumpSource, store_state};
+use super::state::Build;
+use crate::serve::served::ServedRepositories;
+use oaimend_dumps::{
+    DumpError, DumpFolder, DumpList, DumpWriter, KeptDump, ListReader, Manifest, Place, Position, Selection,
+    WrittenDump,
+};
+use oaimend_oai::UnixSecs;
+use oaimend_repository::DeliveredRecord;
+use oaimend_store::MirrorError;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Pages that wait for the disk.
+const PAGES_WAITING: usize = 2;
+/// Lists without a record after which a dump ends although the repository changes all the time. A record that has changed
+/// twice meanwhile can be in the next increment only.
+const EMPTY_LISTS_MAX: usize = 5;
+/// The time between two such lists: the length of a stamp.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A dump of the current position of a selection, after a wait of at most this time.
+pub(super) async fn current_dump(
+    served: &Arc<ServedRepositories>,
+    selection: &Selection,
+    wait: Duration,
+) -> Result<KeptDump, Refusal> {
+    let source = DumpSource::find(served, &selection.repository)?;
+    let state = store_state(served).await?;
+    let collection = source.collection(served, &selection.prefix).await?;
+    if let Some(since) = selection.since() {
+        since.check(&state, collection)?;
+    }
+    if let Some(kept) = find(served, selection, None).await?
+        && let Ok(position) = kept.manifest.position.parse::<Position>()
+        && position.check(&state, collection).is_ok()
+        && source.gaps(served, &selection.prefix).await? == kept.manifest.gaps
+        && !has_changed(served, &source, selection, position).await?
+    {
+        return Ok(kept);
+    }
+    let start = |build: Arc<Build>| {
+        let task = Task { served: Arc::clone(served), source, selection: selection.clone(), build };
+        tokio::spawn(async move {
+            // A panic fails this dump alone.
+            let build = Arc::clone(&task.build);
+            let result = tokio::spawn(async move { task.run().await }).await;
+            build.end(result.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string()).into())));
+        });
+    };
+    let build = served.dumps.build(&selection.key(), start)?;
+    build.wait(wait).await?;
+    find(served, selection, None).await?.ok_or(Refusal::NotKept)
+}
+
+/// The last dump of a selection, or that of this position.
+pub(super) async fn find(
+    served: &ServedRepositories,
+    selection: &Selection,
+    position: Option<Position>,
+) -> Result<Option<KeptDump>, DumpError> {
+    let (folder, selection) = (Arc::clone(&served.dumps.folder), selection.clone());
+    blocking(move || folder.find(&selection, position.as_ref())).await
+}
+
+/// Whether the repository has changed after a position, also in records that a set or a query does not contain any more.
+async fn has_changed(
+    served: &Arc<ServedRepositories>,
+    source: &DumpSource,
+    selection: &Selection,
+    position: Position,
+) -> Result<bool, DumpError> {
+    let repository = source.open(served).await?;
+    let from_secs = Some(position.next_secs());
+    let list = DumpList { prefix: selection.prefix.clone(), set: None, from_secs };
+    let mut reader = ListReader::new(repository, list);
+    while let Some(records) = reader.next_page().await? {
+        if !records.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DumpError> + Send + 'static,
+) -> Result<T, DumpError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string()).into()))
+}
+
+/// The task that writes a dump.
+struct Task {
+    served: Arc<ServedRepositories>,
+    source: DumpSource,
+    selection: Selection,
+    build: Arc<Build>,
+}
+
+impl Task {
+    async fn run(self) -> Result<(), DumpError> {
+        let Self { served, source, selection, .. } = &self;
+        let (epoch, store) = self.store_epoch().await?;
+        let collection = source.collection(served, &selection.prefix).await?;
+        let gaps = source.gaps(served, &selection.prefix).await?;
+        let description = source.describe(served, &selection.prefix, &gaps).await?;
+        let (sender, mut pages) = mpsc::channel::<Vec<DeliveredRecord>>(PAGES_WAITING);
+        let (folder, form, prefix) =
+            (Arc::clone(&served.dumps.folder), selection.form(), selection.prefix.clone());
+        let writing = tokio::task::spawn_blocking(move || {
+            let part = folder.new_part()?;
+            let start = (&*prefix, description);
+            let mut writer = DumpWriter::begin(part, form, start, DumpFolder::DUMP_BYTES_MAX)?;
+            while let Some(records) = pages.blocking_recv() {
+                for record in &records {
+                    writer.add(record)?;
+                }
+            }
+            writer.finish()
+        });
+        let read = self.read(&sender).await;
+        drop(sender);
+        let written: Result<WrittenDump, DumpError> =
+            writing.await.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string()).into()));
+        // The reader ends early if the writer fails.
+        let written = written?;
+        let secs = read?;
+        let is_same = match collection {
+            Some(_) => source.collection(served, &selection.prefix).await? == collection,
+            None => self.store_epoch().await?.0 == epoch,
+        };
+        if !is_same {
+            return Err(DumpError::Forgotten);
+        }
+        let place = collection.map_or(Place::End, Place::EndOf);
+        let manifest = Manifest {
+            selection: selection.clone(),
+            position: Position { store, epoch, secs, place }.to_string(),
+            records: written.records,
+            deleted: written.deleted,
+            bytes: written.bytes,
+            sha256: written.sha256.clone(),
+            gaps,
+        };
+        let folder = Arc::clone(&served.dumps.folder);
+        blocking(move || folder.keep(&written, manifest)).await.map(drop)
+    }
+
+    async fn store_epoch(&self) -> Result<(u64, u64), DumpError> {
+        match store_state(&self.served).await {
+            Ok(state) => Ok((state.epoch, state.store)),
+            Err(Refusal::Failed(error)) => Err(error),
+            Err(refusal) => Err(MirrorError::Stopped(refusal.parts().1).into()),
+        }
+    }
+
+    /// Reads the records, and returns the second of the position.
+    async fn read(&self, sender: &mpsc::Sender<Vec<DeliveredRecord>>) -> Result<UnixSecs, DumpError> {
+        let Self { served, source, selection, build } = self;
+        let mut list = DumpList {
+            prefix: selection.prefix.clone(),
+            set: selection.list_set(),
+            from_secs: selection.since().map(|since| since.next_secs()),
+        };
+        let (mut is_first, mut empty_lists) = (true, 0);
+        loop {
+            let mut reader = ListReader::new(source.open(served).await?, list.clone());
+            let mut count = 0;
+            while let Some(records) = reader.next_page().await? {
+                count += records.len() as u64;
+                build.records.fetch_add(records.len() as u64, Ordering::Relaxed);
+                if sender.send(records).await.is_err() {
+                    // The writer says why it has ended.
+                    return Ok(reader.date_secs());
+                }
+            }
+            let date_secs = reader.date_secs();
+            let latest_secs = source.latest_stamp(served, &selection.prefix).await?;
+            // A record that has changed while the list was read is after its end.
+            let has_all = latest_secs.is_none_or(|latest_secs| latest_secs <= date_secs);
+            if count == 0 && !is_first {
+                empty_lists += 1;
+            }
+            if (count == 0 || is_first) && has_all || empty_lists >= EMPTY_LISTS_MAX {
+                return Ok(date_secs);
+            }
+            if count == 0 {
+                served.clock.pause(PAUSE).await;
+            }
+            is_first = false;
+            list.from_secs = Some(date_secs.plus(1));
+        }
+    }
+}
