@@ -51,8 +51,8 @@ pub struct FeedStart {
     pub prefixes: Vec<String>,
 }
 
-/// The last sequence of a second. A list begins with the sequence after a place.
-const LAST_SEQUENCE: u64 = u64::MAX - 1;
+/// The highest sequence after which a list can begin: it begins with the next one.
+const SEQUENCE_MAX: u64 = u64::MAX - 1;
 
 /// The key of the order.
 type Key = (UnixSecs, u64, u64);
@@ -126,11 +126,15 @@ impl Reading<'_> {
         count_max: usize,
         found: &mut Vec<(Key, Change)>,
     ) -> Result<bool, MirrorError> {
-        let mut place = Some(self.place_after(after));
+        let (from_secs, mut place) = self.start_after(after);
+        let filter = ListFilter { from_secs: Some(from_secs), ..self.filter.clone() };
         let mut left = count_max;
-        while left > 0 && place.is_some() {
+        loop {
+            if left == 0 {
+                return Ok(true);
+            }
             let query = ListQuery {
-                filter: self.filter.clone(),
+                filter: filter.clone(),
                 after: place,
                 count_max: left,
                 bytes_max: BYTES_MAX,
@@ -143,8 +147,10 @@ impl Reading<'_> {
             left = left.saturating_sub(page.records.len());
             found.extend(page.records.into_iter().map(|record| self.change(record)));
             place = page.next;
+            if place.is_none() {
+                return Ok(false);
+            }
         }
-        Ok(place.is_some())
     }
 
     fn change(&self, record: StoredRecord) -> (Key, Change) {
@@ -160,15 +166,16 @@ impl Reading<'_> {
         ((record.stamp_secs, collection, sequence), change)
     }
 
-    /// The place of a position in the list of the collection.
-    fn place_after(&self, after: &Position) -> ListPosition {
-        let end_of = |secs| ListPosition { secs, sequence: LAST_SEQUENCE };
+    /// The first second of the list after a position, and the place in the list. Sequences rise with stamps, so a place in
+    /// another collection is only a second.
+    fn start_after(&self, after: &Position) -> (UnixSecs, Option<ListPosition>) {
         match after.place {
-            Place::End | Place::EndOf(_) => end_of(after.secs),
-            Place::After { collection, .. } if self.collection < collection => end_of(after.secs),
-            Place::After { collection, .. } if self.collection > collection => end_of(after.secs.minus(1)),
+            Place::End | Place::EndOf(_) => (after.secs.plus(1), None),
+            Place::After { collection, .. } if self.collection < collection => (after.secs.plus(1), None),
+            Place::After { collection, .. } if self.collection > collection => (after.secs, None),
             Place::After { sequence, .. } => {
-                ListPosition { secs: after.secs, sequence: sequence.min(LAST_SEQUENCE) }
+                let sequence = sequence.min(SEQUENCE_MAX);
+                (after.secs, Some(ListPosition { secs: after.secs, sequence }))
             }
         }
     }

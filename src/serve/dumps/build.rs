@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 
 /// Pages that wait for the disk.
 const PAGES_WAITING: usize = 2;
-/// Lists without a record after which a dump ends although the repository changes all the time. A record that has changed
-/// twice meanwhile can be in the next increment only.
-const EMPTY_LISTS_MAX: usize = 5;
+/// Maximum number of lists of a dump. If the repository still changes then, a record that has changed meanwhile can be in the
+/// next increment only.
+const LISTS_MAX: usize = 5;
 /// The time between two such lists: the length of a stamp.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -167,32 +167,28 @@ impl Task {
             set: selection.list_set(),
             from_secs: selection.since().map(|since| since.next_secs()),
         };
-        let (mut is_first, mut empty_lists) = (true, 0);
+        let mut lists = 0;
         loop {
+            let before = source.change_mark(served, &selection.prefix).await?;
             let mut reader = ListReader::new(source.open(served).await?, list.clone());
-            let mut count = 0;
             while let Some(records) = reader.next_page().await? {
-                count += records.len() as u64;
                 build.records.fetch_add(records.len() as u64, Ordering::Relaxed);
                 if sender.send(records).await.is_err() {
                     // The writer says why it has ended.
                     return Ok(reader.date_secs());
                 }
             }
+            lists += 1;
             let date_secs = reader.date_secs();
+            // A record that has changed while the list was read is after the place at which it was.
+            let is_settled = source.change_mark(served, &selection.prefix).await? == before;
+            // Otherwise the next request would find the changes of the last second again.
             let latest_secs = source.latest_stamp(served, &selection.prefix).await?;
-            // A record that has changed while the list was read is after its end.
-            let has_all = latest_secs.is_none_or(|latest_secs| latest_secs <= date_secs);
-            if count == 0 && !is_first {
-                empty_lists += 1;
-            }
-            if (count == 0 || is_first) && has_all || empty_lists >= EMPTY_LISTS_MAX {
+            let is_closed = latest_secs.is_none_or(|latest_secs| latest_secs <= date_secs);
+            if is_settled && is_closed || lists >= LISTS_MAX {
                 return Ok(date_secs);
             }
-            if count == 0 {
-                served.clock.pause(PAUSE).await;
-            }
-            is_first = false;
+            served.clock.pause(PAUSE).await;
             list.from_secs = Some(date_secs.plus(1));
         }
     }

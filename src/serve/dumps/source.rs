@@ -80,6 +80,21 @@ impl DumpSource {
         Ok(version.map(|version| version.collection))
     }
 
+    /// A number that is another one once a record has changed. It may change more often.
+    pub(super) async fn change_mark(
+        &self,
+        served: &ServedRepositories,
+        prefix: &str,
+    ) -> Result<u64, MirrorError> {
+        let store = &served.store.mirror;
+        if let Self::One(mapping) = self
+            && let Some(version) = store.version(RepositoryId(mapping.id()), Prefix(prefix)).await?
+        {
+            return Ok(version.revision);
+        }
+        store.changes().await
+    }
+
     /// The latest stamp of a change that is stored, in seconds since 1970; `None` before the first one.
     pub(super) async fn latest_stamp(
         &self,

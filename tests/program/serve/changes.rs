@@ -43,6 +43,16 @@ fn follow(address: SocketAddr, mut position: Option<String>, known: &mut Known) 
     }
 }
 
+/// Reads pages from the start until this number of records is known: the last second closes meanwhile.
+fn follow_all(address: SocketAddr, count: usize) -> (Known, String) {
+    let mut known = Known::new();
+    let mut position = follow(address, None, &mut known);
+    while known.len() < count {
+        position = follow(address, Some(position), &mut known);
+    }
+    (known, position)
+}
+
 /// Reads events until a condition holds. Returns the last id.
 fn listen(
     address: SocketAddr,
@@ -80,8 +90,7 @@ fn changes_are_listed_and_a_listener_hears_of_later_ones() {
     collection.entries.get_mut(&identifier(1)).expect("it exists").deleted = true;
     let mirrored = Mirrored::of(collection);
     let address = mirrored.proxy.address();
-    let mut known = Known::new();
-    let position = follow(address, None, &mut known);
+    let (known, position) = follow_all(address, 30);
     let key = |number: usize| ("x".to_owned(), identifier(number));
     assert_eq!((known.len(), known[&key(1)], known[&key(2)]), (30, true, false));
     let none = json(&fetch(address, &format!("/_changes?since={position}&repository=x")));
@@ -112,7 +121,7 @@ fn changes_are_listed_and_a_listener_hears_of_later_ones() {
 fn positions_of_another_store_are_gone_and_hostile_ones_refused() {
     let mirrored = Mirrored::of(Collection::of(5));
     let address = mirrored.proxy.address();
-    let position = follow(address, None, &mut Known::new());
+    let (_, position) = follow_all(address, 5);
     let (store, rest) = position.split_once('-').expect("a position");
     for (path, status) in [
         ("/_changes?since=x".to_owned(), 400),

@@ -262,7 +262,7 @@ fn known_gaps_are_named_and_a_first_harvest_that_is_not_complete_has_no_dump() {
     let manifest = json(&whole(&mirrored, "/_dump/manifest?repository=x"));
     assert_eq!(manifest["gaps"], serde_json::json!([{"repository": "x", "records": 1}]));
     let mut down = Collection::of(25);
-    down.fails_at = Some("resumptionToken".to_owned());
+    down.is_down = true;
     let down = Mirrored::with(down, |mapping| mapping.mirror = Some(MirrorSettings::default()), |_| {});
     refused(&down.get(JSONL), 503, "completely");
 }
