@@ -1,0 +1,208 @@
+//! The records of a format at one position, and the parts of its lists.
+
+use crate::kind::ListKind;
+use crate::partition::{Part, partition};
+use oaimend_oai::UnixSecs;
+use oaimend_store::{
+    HarvestProgress, ListFilter, ListQuery, MirrorError, MirrorStore, Prefix, RepositoryId, StoredRecord,
+};
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Maximum number of records of a part, unless a test chooses fewer. Its document then is within the 50 MiB of the
+/// sitemap protocol, whatever the identifiers are.
+pub(crate) const PART_RECORDS: u64 = 1_000;
+
+/// The limits of the lists of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of records of a part.
+    pub part_records_max: NonZeroU64,
+    /// Maximum number of parts of a list. The specification allows 50,000 entries in an index (section 7).
+    pub parts_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { part_records_max: NonZeroU64::new(PART_RECORDS).unwrap_or(NonZeroU64::MIN), parts_max: 50_000 }
+    }
+}
+
+/// Why there is no list.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// The format was never harvested completely.
+    #[error("the first harvest is not complete; try again later")]
+    NeverComplete,
+    /// Items of the source are missing in the mirror.
+    #[error(
+        "{0} items of the source are missing in the mirror, so a list would not be complete; each harvest requests them \
+         again"
+    )]
+    Gap(u64),
+    /// Records were lost to damage.
+    #[error("records are damaged on disk; the next harvest fetches them again")]
+    Damaged,
+    /// The part is none of the current collection.
+    #[error("there is no such part; read the list that names the parts again")]
+    UnknownPart,
+    /// The list has more parts than an index can name.
+    #[error("the list has more than {0} parts, which one index cannot name; harvest by OAI-PMH")]
+    TooLarge(usize),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] MirrorError),
+}
+
+/// A part of a list, with the time of its changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedPart {
+    /// The part.
+    pub(crate) part: Part,
+    /// The stamp of its first change.
+    pub(crate) from_secs: UnixSecs,
+    /// The time up to which all its changes were: that of the first change after it, or the position.
+    pub(crate) until_secs: UnixSecs,
+}
+
+/// The records of a format of a repository at one position.
+#[derive(Debug)]
+pub struct SyncedCollection {
+    pub(crate) store: Arc<dyn MirrorStore>,
+    repository: String,
+    prefix: String,
+    /// The number of the collection; 0 if nothing was committed to it.
+    number: u64,
+    at_secs: UnixSecs,
+    limits: Limits,
+}
+
+impl SyncedCollection {
+    /// The records of a format at a position: a responseDate that was determined before this call. Later commits have
+    /// later stamps.
+    ///
+    /// # Errors
+    ///
+    /// The mirror has not all records of the format.
+    pub async fn open(
+        store: Arc<dyn MirrorStore>,
+        (repository, prefix): (&str, &str),
+        at_secs: UnixSecs,
+        limits: Limits,
+    ) -> Result<Self, SyncError> {
+        let progress = store.progress(RepositoryId(repository), Prefix(prefix)).await?;
+        check_complete(&progress)?;
+        let version = store.version(RepositoryId(repository), Prefix(prefix)).await?;
+        if version.is_some_and(|version| version.damaged > 0) {
+            return Err(SyncError::Damaged);
+        }
+        let number = version.map_or(0, |version| version.collection);
+        let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
+        Ok(Self { store, repository, prefix, number, at_secs, limits })
+    }
+
+    /// The position of its lists.
+    pub(crate) const fn at_secs(&self) -> UnixSecs {
+        self.at_secs
+    }
+
+    /// The parts of a list, in order.
+    ///
+    /// # Errors
+    ///
+    /// There are too many, or the store cannot be read.
+    pub(crate) async fn parts(&self, kind: ListKind) -> Result<Vec<ListedPart>, SyncError> {
+        let records_max = self.limits.part_records_max;
+        let counts = self.store.count_by_sequence(self.all(kind), records_max).await?;
+        let ranges = partition(&counts, records_max);
+        if ranges.len() > self.limits.parts_max {
+            return Err(SyncError::TooLarge(self.limits.parts_max));
+        }
+        let mut parts: Vec<ListedPart> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            // A record that was committed after the position can be alone in its range.
+            let Some(from_secs) = self.first_stamp(kind, self.at_secs, range.clone()).await? else {
+                continue;
+            };
+            let Range { start: first, end } = range;
+            let part = Part { collection: self.number, at_secs: self.at_secs, first, end };
+            if let Some(before) = parts.last_mut() {
+                before.until_secs = from_secs;
+            }
+            parts.push(ListedPart { part, from_secs, until_secs: self.at_secs });
+        }
+        Ok(parts)
+    }
+
+    /// The part without records of a list that has none.
+    pub(crate) const fn empty_part(&self) -> ListedPart {
+        let part = Part { collection: self.number, at_secs: self.at_secs, first: 0, end: 0 };
+        ListedPart { part, from_secs: self.at_secs, until_secs: self.at_secs }
+    }
+
+    /// Finds a part that a request names, with the times of its changes.
+    ///
+    /// # Errors
+    ///
+    /// No list that was served can have named it, or the store cannot be read.
+    pub(crate) async fn find_part(&self, kind: ListKind, part: Part) -> Result<ListedPart, SyncError> {
+        let is_possible =
+            part.collection == self.number && part.at_secs <= self.at_secs && part.first <= part.end;
+        // A part only loses records.
+        if !is_possible
+            || self.store.count(self.filter(kind, &part)).await? > self.limits.part_records_max.get()
+        {
+            return Err(SyncError::UnknownPart);
+        }
+        let first = self.first_stamp(kind, part.at_secs, part.sequences()).await?;
+        let next = self.first_stamp(kind, part.at_secs, part.end..u64::MAX).await?;
+        let until_secs = next.unwrap_or(part.at_secs);
+        Ok(ListedPart { part, from_secs: first.unwrap_or(until_secs), until_secs })
+    }
+
+    /// The records of a part.
+    pub(crate) fn filter(&self, kind: ListKind, part: &Part) -> ListFilter {
+        ListFilter { until_secs: Some(part.at_secs), sequences: Some(part.sequences()), ..self.all(kind) }
+    }
+
+    fn all(&self, kind: ListKind) -> ListFilter {
+        ListFilter {
+            repository: self.repository.clone(),
+            prefix: self.prefix.clone(),
+            live_only: !kind.has_changes(),
+            ..ListFilter::default()
+        }
+    }
+
+    /// The stamp of the first record in a range, up to a position.
+    async fn first_stamp(
+        &self,
+        kind: ListKind,
+        at_secs: UnixSecs,
+        sequences: Range<u64>,
+    ) -> Result<Option<UnixSecs>, MirrorError> {
+        let filter = ListFilter { until_secs: Some(at_secs), sequences: Some(sequences), ..self.all(kind) };
+        let mut after = None;
+        loop {
+            let query =
+                ListQuery { filter: filter.clone(), after, count_max: 1, bytes_max: 1, with_bytes: false };
+            let page = self.store.list(query).await?;
+            let first = page.records.first().map(|record: &StoredRecord| record.stamp_secs);
+            after = page.next;
+            // A page without records may have a next one.
+            if first.is_some() || after.is_none() {
+                return Ok(first);
+            }
+        }
+    }
+}
+
+/// Checks that the mirror has all items of the source.
+fn check_complete(progress: &HarvestProgress) -> Result<(), SyncError> {
+    if progress.last_complete.is_none() {
+        return Err(SyncError::NeverComplete);
+    }
+    let missing = progress.missing.saturating_add(progress.gaps.count());
+    if missing > 0 { Err(SyncError::Gap(missing)) } else { Ok(()) }
+}
