@@ -3,9 +3,8 @@
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
 //! answers it: `oai` for a repository, `deposit` for its writers, `api` for programs that read JSON, `dumps` for dumps and
 //! changes, `pages` for people and crawlers, `admin` for operators. `background` harvests, notifies and maintains, `search`
-//! indexes the mirror, and `resolver` finds records by their
-//! identifiers. `source_lists` has the
-//! records that sources without a mirror list. `in_process` is `admin` without a server.
+//! indexes the mirror, `resolver` finds records by their identifiers, and `resourcesync` lists them for copies.
+//! `source_lists` has the records that sources without a mirror list. `in_process` is `admin` without a server.
 
 mod admin;
 mod api;
@@ -21,6 +20,7 @@ mod oai;
 mod pages;
 mod problem;
 mod resolver;
+mod resourcesync;
 mod response;
 mod routes;
 mod run;

@@ -10,6 +10,7 @@ use oaimend_html::layout::DESCRIPTION_PATH;
 use oaimend_pages::record::{PLAN_CHART_PATH, STATUS_PATH};
 use oaimend_pages::resolver::RESOLVER_PATH;
 use oaimend_pages::search::SUGGESTIONS_PATH;
+use oaimend_resourcesync::SOURCE_DESCRIPTION_PATH;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -96,6 +97,8 @@ pub(crate) enum PublicEndpoint {
     LinksSchema,
     /// The JSON API.
     Api,
+    /// The lists of ResourceSync.
+    ResourceSync,
     /// The federation of all repositories.
     FederationOfAll,
     Federation,
@@ -148,8 +151,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         Aggregate, AggregateXml, Api, Browse, Changes, CrosswalkSchema, Dump, DumpManifest, Favicon,
         Federation, FederationOfAll, FieldValues, Friends, Index, IndexSchema, LinksSchema, List, Livez,
         Mirror, MirrorXml, OpenUrl, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver,
-        Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
-        WrittenRecord, WrittenRecords,
+        ResourceSync, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View,
+        ViewRecord, ViewXml, WrittenRecord, WrittenRecords,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -220,6 +223,13 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
             Clients,
         )
         .labelled("list-page"),
+        route(
+            READ,
+            &[SOURCE_DESCRIPTION_PATH, "/{id}/resourcesync/{prefix}/{document}"],
+            ResourceSync,
+            Clients,
+        )
+        .labelled("resourcesync"),
         route(READ, &["/{id}/browse/{field}", "/{id}/browse/{field}/"], FieldValues, Clients)
             .labelled("browse-page"),
         route(HARVEST, &["/_search"], Search, Clients).labelled("search"),

@@ -19,6 +19,7 @@ use super::state::GatewayState;
 use super::target::PageTarget;
 use crate::config::{Mapping, RecordPages, ViewFile};
 use crate::serve::oai::mirror_views::record_of_view;
+use crate::serve::resourcesync;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use http::{HeaderMap, header};
@@ -96,6 +97,13 @@ pub(crate) async fn answer(
                 _ => None,
             },
         },
+        PageTarget::Sync(target) => {
+            let known = |id: &str| mappings.contains_key(id).then(|| id.to_owned());
+            GatewayResponse {
+                page: resourcesync::answer(served, target).await,
+                repository: target.repository().and_then(known),
+            }
+        }
         PageTarget::Search(target) => {
             let form = target.form.unwrap_or_else(|| SearchForm::accepted(&accept_of(headers)));
             search::answer(served, pages, target, form, headers).await.into()

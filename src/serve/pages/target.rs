@@ -8,6 +8,7 @@ use oaimend_pages::list::{BrowseAddress, ListTarget};
 use oaimend_pages::route::{OverviewTarget, RecordTarget};
 use oaimend_pages::search::{ResultList, SearchForm, SearchTarget};
 use oaimend_pages::sitemap::SitemapAddress;
+use oaimend_resourcesync::{SOURCE_DESCRIPTION_PATH, SyncTarget};
 use url::form_urlencoded;
 
 /// A page of the gateway, as a request names it. It need not exist.
@@ -43,6 +44,8 @@ pub(crate) enum PageTarget {
     SearchDescription,
     /// The suggestions for the start of a query.
     Suggestions(String),
+    /// A document of ResourceSync.
+    Sync(SyncTarget),
     /// The style sheet at this path.
     StyleSheet(String),
 }
@@ -75,8 +78,14 @@ impl PageTarget {
                 Some(name) => Self::ViewFeed(name.to_owned()),
                 None => Self::View(id.to_owned()),
             },
+            PublicEndpoint::ResourceSync if path == SOURCE_DESCRIPTION_PATH => {
+                Self::Sync(SyncTarget::SourceDescription)
+            }
             // No repository begins so.
-            PublicEndpoint::Record | PublicEndpoint::List | PublicEndpoint::FieldValues
+            PublicEndpoint::Record
+            | PublicEndpoint::List
+            | PublicEndpoint::FieldValues
+            | PublicEndpoint::ResourceSync
                 if id.starts_with('_') =>
             {
                 return None;
@@ -88,6 +97,10 @@ impl PageTarget {
             PublicEndpoint::ViewRecord => {
                 let written = found.part("identifier").unwrap_or_default();
                 Self::ViewRecord(RecordTarget::read(id, written, query)?)
+            }
+            PublicEndpoint::ResourceSync => {
+                let part = |name| found.part(name).unwrap_or_default();
+                Self::Sync(SyncTarget::read(id, part("prefix"), part("document"))?)
             }
             PublicEndpoint::FieldValues => {
                 Self::Browse(BrowseAddress::read(id, found.part("field").unwrap_or_default(), query)?)

@@ -58,6 +58,7 @@ mod request_forms;
 mod request_options;
 mod requests;
 mod resolver;
+mod resourcesync;
 mod search_index;
 mod search_page;
 mod service_manager;

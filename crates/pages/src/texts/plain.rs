@@ -5,6 +5,7 @@ pub const UNKNOWN_RECORD: &str = "no such record";
 pub const RECORD_AT_SOURCE: &str = "the record is at its source";
 pub const LIST_MOVED: &str = "this list has another URL";
 pub const UNKNOWN_STYLE_SHEET: &str = "no such style sheet";
+pub const UNKNOWN_SYNC_DOCUMENT: &str = "no such document; see /.well-known/resourcesync";
 pub const UNKNOWN_SITEMAP: &str = "no such sitemap; see /sitemap.xml";
 pub const REPOSITORY_REMOVED: &str = "this server no longer has the records of this repository";
 pub const UNREADABLE_VIEW: &str = "the records of the view cannot be read now";

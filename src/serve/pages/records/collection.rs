@@ -59,7 +59,7 @@ impl ListedCollection {
 }
 
 /// The formats of a repository that are mirrored, the richest one first.
-pub(super) async fn mirrored_formats(
+pub(crate) async fn mirrored_formats(
     store: &dyn MirrorStore,
     mapping: &Mapping,
 ) -> Result<Vec<String>, MirrorError> {

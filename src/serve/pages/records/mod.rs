@@ -14,4 +14,4 @@ mod set_lists;
 pub(crate) mod sitemaps;
 pub(crate) mod source_list;
 
-pub(crate) use record_xml::metadata_of;
+pub(crate) use record_xml::{metadata_of, raw_metadata};

@@ -3,7 +3,7 @@
 use super::collection::{SourceFacts, mirrored_formats, served_formats};
 use super::item::{ItemRecords, document_of, live_formats};
 use super::record_cache::{PageBasis, PageName, RecordCache, Versions};
-use super::record_xml::{metadata_of, written};
+use super::record_xml::{XML_DECLARATION, raw_metadata, written};
 use crate::config::{CanonicalPage, Mapping, RecordPages};
 use crate::serve::pages::rendering::RenderLimits;
 use crate::serve::pages::state::GatewayState;
@@ -311,8 +311,8 @@ impl Rendering {
         match self.form {
             RecordForm::Xml => return Ok(self.description(format!("{XML_DECLARATION}{}\n", xml()))),
             RecordForm::RawMetadata => {
-                let xml = metadata_of(&xml()).ok_or(DAMAGED)?;
-                return Ok(self.description(format!("{XML_DECLARATION}{xml}\n")));
+                let metadata = raw_metadata(&found.record).map_err(damaged)?;
+                return Ok(self.description(metadata.ok_or(DAMAGED)?));
             }
             _ => {}
         }
@@ -440,8 +440,6 @@ pub(super) fn canonical_url(policy: CanonicalPage, work: &WorkDescription) -> Op
         CanonicalPage::Own => None,
     }
 }
-
-const XML_DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 /// A response in place of a record: the page, or one line for programs.
 pub(crate) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> Response {

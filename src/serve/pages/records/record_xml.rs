@@ -1,9 +1,11 @@
 //! The XML of a record as documents of their own.
 
-use oaimend_mirror::view::record_xml::Header;
-use oaimend_repository::RecordView;
+use oaimend_mirror::view::record_xml::{Header, read_record};
+use oaimend_oai::datestamp::Granularity;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::xml::{XmlEvent, XmlReader};
+use oaimend_repository::{Failure, RecordView};
+use oaimend_store::StoredRecord;
 
 /// The usual length of a header, in bytes.
 const HEADER_BYTES: usize = 512;
@@ -13,6 +15,22 @@ pub(super) fn written(record: &RecordView<'_>, header: &Header<'_>) -> String {
     let mut xml = String::with_capacity(record.text().len() + HEADER_BYTES);
     header.write_record(record, &[], &mut xml);
     NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default())
+}
+
+/// The first line of a document.
+pub(super) const XML_DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+
+/// The metadata of a record as a document of its own: the bytes at its URL with `?raw=PREFIX`, which the lists of
+/// ResourceSync hash. `None` if it has none.
+///
+/// # Errors
+///
+/// The stored record cannot be read.
+pub(crate) fn raw_metadata(stored: &StoredRecord) -> Result<Option<String>, Failure> {
+    let record = read_record(stored)?;
+    // The header is not in the metadata.
+    let xml = written(&record, &Header::of_source(stored, Granularity::Second));
+    Ok(metadata_of(&xml).map(|metadata| format!("{XML_DECLARATION}{metadata}\n")))
 }
 
 /// The element inside the metadata of a record that is a document of its own. `None` if there is none.
