@@ -144,7 +144,8 @@ impl Query<'_> {
         let records_of = |(identifier, field): &(ContentIdentifier, NamedIn)| Citation {
             field: *field,
             identifier: Some(identifier.clone()),
-            records: items(linked.values().filter(|record| record.names(identifier, Role::Own))),
+            records: self
+                .in_order(items(linked.values().filter(|record| record.names(identifier, Role::Own)))),
         };
         links.cites.extend(cited.into_iter().map(records_of));
         links.cited_by.extend(citing.into_iter().map(records_of));
@@ -266,6 +267,14 @@ impl Query<'_> {
             }
         }
         Ok(Some(linked))
+    }
+
+    /// Items in the order of results: those of the repository with the highest priority first.
+    fn in_order(&self, mut items: Vec<LinkedItem>) -> Vec<LinkedItem> {
+        let place =
+            |item: &LinkedItem| self.caught.sources.iter().position(|source| source.id == item.repository);
+        items.sort_by_cached_key(|item| (place(item), item.identifier.clone()));
+        items
     }
 
     fn is_item(&self, item: &LinkedItem) -> bool {
