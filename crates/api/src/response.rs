@@ -12,6 +12,7 @@ use oaimend_repository::xml::{StartTag, XmlError, XmlEvent, XmlReader};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Why a response cannot be read: it is not well-formed, or not a response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,8 +86,8 @@ pub struct OaiItem<'x> {
     xml: &'x str,
     metadata: Option<Section<'x>>,
     about: Vec<Section<'x>>,
-    /// The namespaces around the record.
-    scope: Vec<(String, String)>,
+    /// The namespaces around the record, which all items share.
+    scope: Arc<[(String, String)]>,
 }
 
 /// The content of `metadata` or `about`.
@@ -131,18 +132,22 @@ impl<'x> OaiItem<'x> {
 
     /// A section with declarations of the namespaces that it uses.
     fn alone(&self, section: &Section<'x>) -> Cow<'x, str> {
-        let root = match XmlReader::new(section.xml).read() {
-            Ok(Some(XmlEvent::Start(root))) => root.declarations(),
-            _ => Vec::new(),
-        };
         let mut used = BTreeMap::new();
         for (prefix, uri) in self.scope.iter().chain(&section.scope) {
             let is_used = match prefix.as_str() {
                 "" => section.has_plain_names,
-                prefix => memmem::find(section.xml.as_bytes(), format!("{prefix}:").as_bytes()).is_some(),
+                prefix => memmem::find(section.xml.as_bytes(), prefix.as_bytes()).is_some(),
             };
-            if is_used && !root.iter().any(|(declared, _)| declared == prefix) {
+            if is_used {
                 used.insert(prefix.as_str(), uri.as_str());
+            }
+        }
+        // Most sections declare what they use.
+        if !used.is_empty()
+            && let Ok(Some(XmlEvent::Start(root))) = XmlReader::new(section.xml).read()
+        {
+            for (declared, _) in root.declarations() {
+                used.remove(declared.as_str());
             }
         }
         if used.is_empty() {
@@ -173,13 +178,14 @@ impl<'x> OaiResponse<'x> {
     /// It is not a well-formed response in UTF-8.
     pub fn read(xml: &'x [u8]) -> Result<Self, UnreadableResponse> {
         let text = std::str::from_utf8(xml).map_err(|error| UnreadableResponse(error.to_string()))?;
-        let mut reading = Reading { text, xml: XmlReader::new(text), scope: Vec::new() };
+        // Responses are well-formed (invariant 2 of ARCHITECTURE.md), so the names of end tags are not compared again.
+        let mut reading = Reading { text, xml: XmlReader::of_part(text), scope: Arc::default() };
         let mut response = Self::default();
         let mut is_response = false;
         while let Some(event) = reading.xml.read()? {
             match event {
                 XmlEvent::Start(root) if root.local_name() == "OAI-PMH" => {
-                    reading.scope.extend(root.declarations());
+                    reading.scope = root.declarations().into();
                     reading.content(&mut response)?;
                     is_response = true;
                 }
@@ -197,8 +203,8 @@ impl<'x> OaiResponse<'x> {
 struct Reading<'x> {
     text: &'x str,
     xml: XmlReader<'x>,
-    /// The namespaces around the current element.
-    scope: Vec<(String, String)>,
+    /// The namespaces around the items.
+    scope: Arc<[(String, String)]>,
 }
 
 impl<'x> Reading<'x> {
@@ -277,7 +283,7 @@ impl<'x> Reading<'x> {
         tag: StartTag<'x>,
         item: impl Fn(&mut Self, StartTag<'x>, usize) -> Result<T, UnreadableResponse>,
     ) -> Result<OaiList<T>, UnreadableResponse> {
-        self.scope.extend(tag.declarations());
+        self.scope = self.scope.iter().cloned().chain(tag.declarations()).collect();
         let mut list = OaiList { items: Vec::new(), token: None, complete_list_size: None };
         while let Some(tag) = self.child(2)? {
             if tag.local_name() != "resumptionToken" {
@@ -294,7 +300,7 @@ impl<'x> Reading<'x> {
 
     fn record(&mut self, tag: StartTag<'x>, start: usize) -> Result<OaiItem<'x>, UnreadableResponse> {
         let of_record = tag.declarations();
-        let mut item = OaiItem { scope: self.scope.clone(), ..OaiItem::default() };
+        let mut item = OaiItem { scope: Arc::clone(&self.scope), ..OaiItem::default() };
         while let Some(tag) = self.child(3)? {
             match tag.local_name() {
                 "header" => {
