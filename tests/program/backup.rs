@@ -37,6 +37,12 @@ fn a_backup_of_a_running_server_is_restored() {
     let before = records(folder, "data");
     let without = oaimend(folder, &["backup", "without.backup"]);
     assert!(without.status.success(), "{}", text(&without.stderr));
+    let dumped = oaimend(folder, &["mirror", "export", "x", "-o", "x.jsonl"]);
+    assert!(dumped.status.success(), "{}", text(&dumped.stderr));
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("x.jsonl.manifest.json")).expect("a manifest"))
+            .expect("JSON");
+    let position = manifest["position"].as_str().expect("a text");
     let server = Program::run(serve(folder).args(["--admin", "127.0.0.1:0"]));
     let admin = server.admin().to_string();
     let with = oaimend(folder, &["backup", "with.backup", "--admin", &admin]);
@@ -56,6 +62,9 @@ fn a_backup_of_a_running_server_is_restored() {
             ["data", data.as_str()].map(|data| fs::read(folder.join(data).join("token.key")).expect("a key"));
         assert_eq!(key, copy, "tokens stay valid");
         assert!(!folder.join(&data).join("cache").exists());
+        // What was committed after the backup is lost, so nobody continues after it.
+        let stale = oaimend(folder, &["mirror", "export", "x", "--since", position, "--data", &data]);
+        assert!(text(&stale.stderr).contains("a backup was restored"), "{}", text(&stale.stderr));
     }
     let left = fs::read_dir(folder).expect("readable").flatten();
     let left: Vec<_> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

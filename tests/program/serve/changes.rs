@@ -1,7 +1,7 @@
 //! The feed of changes: pages, events, and several writers at once.
 
 use super::gateway::Mirrored;
-use super::local_repositories::{Server, dublin_core, send};
+use super::local_repositories::{Server, dublin_core, send, start};
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::source::{Got, Harvester, fetch, fetch_with, post};
 use oaimend_test_support::random::Random;
@@ -243,4 +243,75 @@ fn lines(dump: &Got) -> Vec<(String, String)> {
         (value["identifier"].as_str().expect("a text").to_owned(), line.to_owned())
     });
     lines.collect()
+}
+
+/// Writes a record of the repository `a`. `None` if the program was killed before it answered.
+fn write_once(address: SocketAddr, authorization: &str, number: usize) -> Option<u16> {
+    use std::io::{Read as _, Write as _};
+    let record = dublin_core(&format!("Title {number}"));
+    let mut stream = std::net::TcpStream::connect(address).ok()?;
+    let head = format!(
+        "PUT /a/record/oai:a:{number}?metadataPrefix=oai_dc HTTP/1.1\r\nHost: {address}\r\n{authorization}\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{record}",
+        record.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn a_follower_misses_nothing_that_was_confirmed_before_a_kill() {
+    println!("seed {SEED:#x}");
+    let mut random = Random::new(SEED);
+    let Server { folder, program, token } = Server::new(&[("a", "kind = \"local\"\n")]);
+    let authorization = format!("Authorization: Bearer {token}\r\n");
+    let (mut known, mut position, mut confirmed) = (Known::new(), None, Vec::new());
+    let mut running = Some(program);
+    for round in 0..3 {
+        let program = running.take().unwrap_or_else(|| start(folder.path()));
+        let address = program.address();
+        position = Some(follow(address, position, &mut known));
+        let killed_after = 5 + random.below(10);
+        for number in 0..30 {
+            let number = round * 100 + number;
+            if number % 100 == killed_after {
+                program.killer().kill();
+            }
+            if write_once(address, &authorization, number).is_some_and(|status| status < 300) {
+                confirmed.push(("a".to_owned(), format!("oai:a:{number}")));
+            }
+        }
+    }
+    let program = start(folder.path());
+    // The stamps of the last second before a kill can be ahead of the clock, until it reaches them.
+    while !confirmed.iter().all(|key| known.contains_key(key)) {
+        position = Some(follow(program.address(), position, &mut known));
+    }
+    assert!(confirmed.len() >= 15, "{confirmed:?}");
+}
+
+#[test]
+fn listeners_are_limited() {
+    let mirrored = Mirrored::of(Collection::of(3));
+    let address = mirrored.proxy.address();
+    let request = format!("GET /_changes HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n");
+    let mut listeners = Vec::new();
+    let refused = loop {
+        let mut listener = Harvester::ask(address, &request);
+        let head = listener.head();
+        if head.status != 200 {
+            break head;
+        }
+        listeners.push(listener);
+        assert!(listeners.len() <= 64, "more listeners than may be at once");
+    };
+    assert_eq!(refused.status, 503);
+    assert!(!refused.header("retry-after").is_empty());
+    // Pages are served meanwhile, and a place is free once a listener is gone.
+    drop(listeners);
+    while Harvester::ask(address, &request).head().status != 200 {
+        std::thread::yield_now();
+    }
 }

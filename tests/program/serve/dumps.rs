@@ -176,6 +176,64 @@ fn all_repositories_are_dumped_as_one_with_their_prefixes() {
 }
 
 #[test]
+fn a_view_is_dumped_with_what_has_left_it() {
+    let (source, collection) = Collection::of(30).start();
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, content) in [
+        (
+            "mappings/x.toml",
+            format!("base_url = \"{}\"\n[mirror]\ninterval_secs = 86400\n", source.base_url()),
+        ),
+        ("views/v.toml", "query = \"title:lighthouse\"\n".to_owned()),
+    ] {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        std::fs::write(path, content).expect("writable");
+    }
+    let set_title = |number: usize, title: &str| {
+        change(&collection, |collection| {
+            collection.now_secs += 86_400;
+            let now_secs = collection.now_secs;
+            let entry = collection.entries.get_mut(&identifier(number)).expect("it exists");
+            (entry.datestamp_secs, entry.title) = (now_secs, title.to_owned());
+        });
+    };
+    set_title(3, "A lighthouse");
+    set_title(4, "Another lighthouse");
+    let program =
+        crate::fixtures::program::Program::run(crate::fixtures::program::serve(folder.path()).args([
+            "--admin",
+            "127.0.0.1:0",
+            "--mappings",
+            "mappings",
+        ]));
+    let address = program.address();
+    let dump = |since: &str| {
+        let path = format!("/_dump?repository=_view%2Fv{since}");
+        let mut got = crate::fixtures::source::fetch(address, &path);
+        while got.status == 503 {
+            got = crate::fixtures::source::fetch(address, &path);
+        }
+        assert_eq!(got.status, 200, "{}", got.text());
+        got
+    };
+    let mut first = dump("");
+    while records(&first).len() < 2 {
+        first = dump("");
+    }
+    assert_eq!(records(&first).keys().collect::<Vec<_>>(), [&identifier(3), &identifier(4)]);
+    set_title(3, "A harbour");
+    post(program.admin(), "/-/mirror/x/sync", "");
+    let since = format!("&since={}", first.header("oaimend-position"));
+    let mut increment = dump(&since);
+    while records(&increment).is_empty() {
+        increment = dump(&since);
+    }
+    let found = records(&increment);
+    assert_eq!((found.len(), found[&identifier(3)].0), (1, true));
+}
+
+#[test]
 fn pandas_reads_as_many_records_as_the_manifest_says() {
     let mut collection = Collection::of(40);
     "=1+1, \"quoted\"".clone_into(&mut collection.entries.get_mut(&identifier(5)).expect("it exists").title);

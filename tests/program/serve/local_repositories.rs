@@ -20,7 +20,7 @@ const SEED: u64 = 0x41;
 
 /// A program with mappings of these ids and contents, and a token for each of them.
 pub(super) struct Server {
-    folder: tempfile::TempDir,
+    pub(super) folder: tempfile::TempDir,
     pub(super) program: Program,
     pub(super) token: String,
 }
@@ -63,7 +63,7 @@ impl Server {
     }
 }
 
-fn start(folder: &Path) -> Program {
+pub(super) fn start(folder: &Path) -> Program {
     Program::run(serve(folder).args(["--admin", "off", "--mappings", "mappings"]))
 }
 
