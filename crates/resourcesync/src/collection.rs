@@ -14,18 +14,27 @@ use std::sync::Arc;
 /// sitemap protocol, whatever the identifiers are.
 pub(crate) const PART_RECORDS: u64 = 1_000;
 
+/// Records that are read without their bytes at a time.
+const HEADERS_BATCH: usize = 1_000;
+
 /// The limits of the lists of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of records of a part.
     pub part_records_max: NonZeroU64,
+    /// Maximum number of changes of a change list without parts.
+    pub whole_changes_max: usize,
     /// Maximum number of parts of a list. The specification allows 50,000 entries in an index (section 7).
     pub parts_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { part_records_max: NonZeroU64::new(PART_RECORDS).unwrap_or(NonZeroU64::MIN), parts_max: 50_000 }
+        Self {
+            part_records_max: NonZeroU64::new(PART_RECORDS).unwrap_or(NonZeroU64::MIN),
+            whole_changes_max: 50_000,
+            parts_max: 50_000,
+        }
     }
 }
 
@@ -133,6 +142,44 @@ impl SyncedCollection {
             parts.push(ListedPart { part, from_secs, until_secs: self.at_secs });
         }
         Ok(parts)
+    }
+
+    /// All parts as one, if the list may be one document: it has at most this many bytes for entries of `entry_bytes`
+    /// for an identifier.
+    ///
+    /// `resync` of PyPI, a client that many use, reads no index of change lists.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) async fn whole_change_list(
+        &self,
+        parts: &[ListedPart],
+        (bytes_max, entry_bytes): (usize, fn(usize) -> usize),
+    ) -> Result<Option<ListedPart>, MirrorError> {
+        let [first, .., last] = parts else { return Ok(None) };
+        let whole = ListedPart { part: Part { end: last.part.end, ..first.part }, ..*first };
+        let whole = ListedPart { until_secs: self.at_secs, ..whole };
+        let (mut changes, mut bytes, mut after) = (0, 0, None);
+        loop {
+            let query = ListQuery {
+                filter: self.filter(ListKind::ChangeList, &whole.part),
+                after,
+                count_max: HEADERS_BATCH,
+                bytes_max,
+                with_bytes: false,
+            };
+            let page = self.store.list(query).await?;
+            changes += page.records.len();
+            bytes += page.records.iter().map(|record| entry_bytes(record.identifier.len())).sum::<usize>();
+            if changes > self.limits.whole_changes_max || bytes > bytes_max {
+                return Ok(None);
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(Some(whole));
+            }
+        }
     }
 
     /// The part without records of a list that has none.

@@ -4,6 +4,7 @@ use crate::collection::{SyncError, SyncedCollection};
 use crate::document::part_index;
 use crate::kind::ListKind;
 use crate::part_stream::PartStream;
+use crate::part_writer::{DOCUMENT_BYTES_MAX, entry_bytes_max};
 use crate::resources::{ListUrls, Resources};
 use std::sync::Arc;
 
@@ -29,10 +30,18 @@ impl ListDocument {
         resources: Arc<dyn Resources>,
     ) -> Result<Self, SyncError> {
         let parts = collection.parts(kind).await?;
-        if kind.is_dump() || parts.len() > 1 {
+        let only = match parts.as_slice() {
+            _ if kind.is_dump() => None,
+            [] => Some(collection.empty_part()),
+            [only] => Some(*only),
+            _ if kind.has_changes() => {
+                collection.whole_change_list(&parts, (DOCUMENT_BYTES_MAX, entry_bytes_max)).await?
+            }
+            _ => None,
+        };
+        let Some(only) = only else {
             return Ok(Self::Parts(part_index(urls, kind, collection.at_secs(), &parts)));
-        }
-        let only = parts.first().copied().unwrap_or_else(|| collection.empty_part());
+        };
         Ok(Self::Records(PartStream::of_list(collection, (kind, &only), urls, resources)))
     }
 }

@@ -13,11 +13,14 @@ use std::sync::Arc;
 const RECORD_URL_BYTES_MAX: usize = 1_024;
 /// Usual maximum length of the rest of an entry, in bytes: the names, the hash, and the start of the URLs.
 const REST_BYTES: usize = 1_024;
-/// Longest entry, in bytes. Percent-encoding triples an identifier.
-const ENTRY_BYTES_MAX: usize = 3 * IDENTIFIER_BYTES_MAX + RECORD_URL_BYTES_MAX + REST_BYTES;
-/// Longest document of a part, in bytes: the sitemap protocol allows 50 MiB. Also the longest manifest in memory.
-const DOCUMENT_BYTES_MAX: usize = 50 << 20;
-const _: () = assert!(PART_RECORDS as usize * ENTRY_BYTES_MAX <= DOCUMENT_BYTES_MAX);
+/// Longest document, in bytes: the sitemap protocol allows 50 MiB. Also the longest manifest in memory.
+pub(crate) const DOCUMENT_BYTES_MAX: usize = 50 << 20;
+const _: () = assert!(PART_RECORDS as usize * entry_bytes_max(IDENTIFIER_BYTES_MAX) <= DOCUMENT_BYTES_MAX);
+
+/// Maximum length of the entry of an identifier of this length, in bytes. Percent-encoding triples it.
+pub(crate) const fn entry_bytes_max(identifier_bytes: usize) -> usize {
+    3 * identifier_bytes + RECORD_URL_BYTES_MAX + REST_BYTES
+}
 
 /// The manifest of a ZIP file (section 11.2).
 const MANIFEST: &str = "manifest.xml";

@@ -7,6 +7,7 @@ use crate::serve::pages::records::collection::mirrored_formats;
 use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
 use crate::serve::served::ServedRepositories;
 use futures::{StreamExt as _, stream};
+use oaimend_mirror::view::ViewStores;
 use oaimend_pages::record::RepositoryAddress;
 use oaimend_pages::texts::plain;
 use oaimend_repository::{Failure, Reason};
@@ -46,8 +47,8 @@ pub(crate) async fn answer(served: &ServedRepositories, target: &SyncTarget) -> 
     let answered = match target {
         SyncTarget::SourceDescription => describe_source(served).await,
         SyncTarget::CapabilityList(format) => describe_format(served, format).await,
-        SyncTarget::List(format, kind) => list(served, format, *kind).await,
-        SyncTarget::Part(format, kind, part) => list_part(served, format, (*kind, *part)).await,
+        SyncTarget::List(format, kind) => Box::pin(list(served, format, *kind)).await,
+        SyncTarget::Part(format, kind, part) => Box::pin(list_part(served, format, (*kind, *part))).await,
     };
     match answered {
         Ok(page) => {
@@ -91,7 +92,7 @@ fn resources(urls: &ListUrls) -> Arc<dyn Resources> {
 async fn describe_source(served: &ServedRepositories) -> Result<Response, Missing> {
     let mut formats = Vec::new();
     // Local repositories say which formats they have.
-    view_stores(served).await.map_err(Missing::Failed)?;
+    stores(served).await?;
     for mapping in served.repositories.all().values().filter(|mapping| is_shown(mapping)) {
         let mut prefixes = mirrored_formats(&*served.store.mirror, mapping).await?;
         prefixes.sort();
@@ -111,7 +112,7 @@ async fn describe_format(served: &ServedRepositories, format: &FormatAddress) ->
 /// The URLs of a format that is shown.
 async fn find_format(served: &ServedRepositories, format: &FormatAddress) -> Result<ListUrls, Missing> {
     // Local repositories say which formats they have.
-    view_stores(served).await.map_err(Missing::Failed)?;
+    stores(served).await?;
     let mapping = served.repositories.find(&format.repository).filter(|mapping| is_shown(mapping));
     let mapping = mapping.ok_or(Missing::Unknown)?;
     let formats = mirrored_formats(&*served.store.mirror, &mapping).await?;
@@ -125,9 +126,14 @@ async fn find_format(served: &ServedRepositories, format: &FormatAddress) -> Res
     Ok(urls(served, format.clone()))
 }
 
+/// The stores of the mirror. Their opening is a large future, which the stack of a thread should not hold several times.
+async fn stores(served: &ServedRepositories) -> Result<&ViewStores, Missing> {
+    Box::pin(view_stores(served)).await.map_err(Missing::Failed)
+}
+
 /// The records of a format as of now. All commits that become visible later have later stamps than its position.
 async fn open(served: &ServedRepositories, format: &FormatAddress) -> Result<SyncedCollection, Missing> {
-    let stores = view_stores(served).await.map_err(Missing::Failed)?;
+    let stores = stores(served).await?;
     let times = stores.stamps.begin_list(served.clock.now_secs()).await?;
     let names = (format.repository.as_str(), format.prefix.as_str());
     let store = Arc::clone(&stores.store);

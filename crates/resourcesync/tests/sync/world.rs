@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 pub(crate) const BASE: &str = "http://mirror.example";
 const PART_RECORDS: u64 = 4;
+const WHOLE_CHANGES: usize = 8;
 
 /// The metadata of the test are the bytes of the records.
 #[derive(Debug)]
@@ -188,7 +189,7 @@ impl World {
         let times = self.clock.begin_list(UnixSecs(self.now_secs)).expect("the time is reserved");
         let store = Arc::clone(&self.store) as Arc<dyn MirrorStore>;
         let part_records_max = NonZeroU64::new(PART_RECORDS).expect("it is not zero");
-        let limits = Limits { part_records_max, ..Limits::default() };
+        let limits = Limits { part_records_max, whole_changes_max: WHOLE_CHANGES, ..Limits::default() };
         SyncedCollection::open(store, ("x", "p"), times.response_date_secs, limits).await
     }
 
