@@ -104,7 +104,7 @@ fn request(query: &str) -> Result<RepositoryRequest, DumpError> {
         Request::parse(query.as_bytes()).map_err(|refusal| DumpError::Refused(refusal.text.to_string()))?;
     let echo = Arc::new(request.to_echo(""));
     // `from` is after the position of an earlier list, so nothing needs to be repeated.
-    let harvester = HarvesterTraits { reads_total_elements: false, continues_from_first_response: true };
+    let harvester = HarvesterTraits { continues_from_first_response: true, ..HarvesterTraits::default() };
     let via = String::new();
     Ok(RepositoryRequest { request, echo, via, harvester, in_one_piece: false, reports_records: true })
 }
