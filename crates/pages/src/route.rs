@@ -86,7 +86,8 @@ impl RecordTarget {
         let by_ending = RecordForm::of_path(written).filter(|(identifier, _)| !identifier.is_empty());
         let (identifier, form) =
             by_ending.map_or((written, None), |(identifier, form)| (identifier, Some(form)));
-        let (format, after) = (arguments("format"), arguments("after"));
+        let format = arguments("format");
+        let after = if form == Some(RecordForm::LinksJson) { arguments("after") } else { None };
         Some(Self { repository, identifier: decode(identifier)?, form, format, after })
     }
 

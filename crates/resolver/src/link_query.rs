@@ -14,11 +14,13 @@ use oaimend_store::{
     IDENTIFIER_BYTES_MAX, Identifier, IdentifierKey, IdentifierPlace, MirrorError, Prefix, RepositoryId,
     StoredRecord,
 };
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Maximum number of records that are read for each identifier of a work, which several repositories may have.
 const RECORDS_OF_WORK_MAX: usize = 20;
+/// Maximum number of records that are read for the links of an item.
+const RECORDS_MAX: usize = 2_000;
 
 /// The kinds of identifiers that only one work has. The chapters of a book share its ISBN, and a URL may be a home page.
 const OF_ONE_WORK: [IdentifierKind; 5] = [
@@ -99,15 +101,15 @@ struct Places {
 }
 
 impl LinkedRecord {
-    fn names(&self, identifier: &ContentIdentifier, role: Role) -> bool {
-        self.named.iter().any(|(named, field)| named == identifier && field.role() == role)
+    /// What it names in a role.
+    fn in_role(&self, role: Role) -> impl Iterator<Item = &(ContentIdentifier, NamedIn)> {
+        self.named.iter().filter(move |(_, field)| field.role() == role)
     }
 
     /// The most important field that names one of these identifiers in a role.
-    fn field(&self, identifiers: &[ContentIdentifier], role: Role) -> Option<NamedIn> {
-        let in_role =
-            self.named.iter().filter(|(named, field)| field.role() == role && identifiers.contains(named));
-        in_role.map(|(_, field)| *field).min()
+    fn field(&self, identifiers: &HashSet<ContentIdentifier>, role: Role) -> Option<NamedIn> {
+        let fields = self.in_role(role).filter(|(named, _)| identifiers.contains(named));
+        fields.map(|(_, field)| *field).min()
     }
 }
 
@@ -122,43 +124,54 @@ impl Query<'_> {
             of_item.in_role(Role::Own).map(|(identifier, _)| identifier.clone()).collect();
         let named = self.request.names.unwrap_or(&of_item);
         let is_first = self.request.after.is_none();
-        let count_max = if is_first { self.request.count_max } else { 0 };
-        // A record in another format may have it as its own.
-        let is_other = |named: &&(ContentIdentifier, NamedIn)| !identifiers.contains(&named.0);
-        let limited = |role| named.in_role(role).filter(is_other).take(count_max);
+        let named_max = if is_first { self.request.named_max } else { 0 };
+        let limited = |role| named.in_role(role).take(named_max);
         let (cited, citing): (Vec<_>, Vec<_>) =
             (limited(Role::Cited).collect(), limited(Role::Citing).collect());
         let works: BTreeSet<String> = records.iter().filter_map(|names| names.work.clone()).collect();
-        let others: Vec<&ContentIdentifier> =
-            cited.iter().chain(&citing).map(|(identifier, _)| identifier).collect();
+        let count_max = self.request.count_max;
+        let others: Vec<&ContentIdentifier> = [&cited, &citing]
+            .into_iter()
+            .flat_map(|named| named.iter().take(count_max))
+            .map(|(identifier, _)| identifier)
+            .collect();
         let places = self.places(&identifiers, &others, &works).await?;
         let wanted = Wanted { identifiers: identifiers.iter().chain(others).cloned().collect(), works };
         let Some(linked) = self.linked(&places.all, wanted).await? else { return Ok(Answer::Changed) };
+        let is_beyond = |role| named.in_role(role).nth(count_max).is_some();
         let mut links = ItemLinks {
             next: places.next,
             has_more: places.has_more
-                || is_first && named.in_role(Role::Cited).filter(is_other).count() > cited.len(),
+                || is_first
+                    && (is_beyond(Role::Cited)
+                        || is_beyond(Role::Citing)
+                        || named.is_cut
+                        || records.iter().any(|names| names.is_cut)),
             incomplete: self.caught.incomplete(true),
             ..ItemLinks::default()
         };
+        let mut of_work: HashMap<&ContentIdentifier, Vec<&LinkedRecord>> = HashMap::new();
+        for record in linked.values() {
+            record.in_role(Role::Own).for_each(|(named, _)| of_work.entry(named).or_default().push(record));
+        }
         let records_of = |(identifier, field): &(ContentIdentifier, NamedIn)| Citation {
             field: *field,
             identifier: Some(identifier.clone()),
-            records: self
-                .in_order(items(linked.values().filter(|record| record.names(identifier, Role::Own)))),
+            records: self.in_order(items(of_work.get(identifier).into_iter().flatten().copied())),
         };
         links.cites.extend(cited.into_iter().map(records_of));
         links.cited_by.extend(citing.into_iter().map(records_of));
+        let own: HashSet<ContentIdentifier> = identifiers.iter().cloned().collect();
         if is_first {
-            let stating = linked.values().filter(|record| record.field(&identifiers, Role::Citing).is_some());
+            let stating = linked.values().filter(|record| record.field(&own, Role::Citing).is_some());
             links.cites.extend(items(stating).into_iter().map(|item| Citation {
                 field: NamedIn::ReferencedBy,
                 identifier: None,
                 records: vec![item],
             }));
-            links.same_as = self.duplicates(&identifiers, &linked);
+            links.same_as = self.duplicates(&own, &linked);
         }
-        links.cited_by.extend(self.citing(&identifiers, &places.citing, &linked).await?);
+        links.cited_by.extend(self.citing(&own, &places.citing, &linked).await?);
         links.identifiers = identifiers;
         Ok(Answer::Links(Box::new(links)))
     }
@@ -223,8 +236,9 @@ impl Query<'_> {
             keys.extend(own.iter().map(|identifier| key_in_role(identifier, Role::Citing)));
             keys.extend(works.iter().map(|work| work_key(work)));
             for mut found in self.find(keys, None, RECORDS_OF_WORK_MAX + 1).await? {
-                places.has_more |= found.len() > RECORDS_OF_WORK_MAX;
-                found.truncate(RECORDS_OF_WORK_MAX);
+                let room = RECORDS_OF_WORK_MAX.min(RECORDS_MAX.saturating_sub(places.all.len()));
+                places.has_more |= found.len() > room;
+                found.truncate(room);
                 places.all.extend(found);
             }
         }
@@ -283,13 +297,15 @@ impl Query<'_> {
     }
 
     /// The records of other repositories that describe the same work, each with the best reason.
-    fn duplicates(&self, own: &[ContentIdentifier], linked: &LinkedRecords) -> Vec<Duplicate> {
+    fn duplicates(&self, own: &HashSet<ContentIdentifier>, linked: &LinkedRecords) -> Vec<Duplicate> {
         let mut duplicates: BTreeMap<LinkedItem, SameBy> = BTreeMap::new();
         for record in linked.values().filter(|record| record.item.repository != self.request.repository) {
-            let of_one_work = own.iter().filter(|identifier| OF_ONE_WORK.contains(&identifier.kind));
-            let shared = of_one_work.clone().find(|identifier| record.names(identifier, Role::Own));
+            let is_shared = |identifier: &ContentIdentifier| {
+                OF_ONE_WORK.contains(&identifier.kind) && own.contains(identifier)
+            };
+            let shared = record.in_role(Role::Own).find(|(identifier, _)| is_shared(identifier));
             let same_by = match shared {
-                Some(identifier) => SameBy::Identifier(identifier.clone()),
+                Some((identifier, _)) => SameBy::Identifier(identifier.clone()),
                 None if record.is_same_work => SameBy::Description,
                 None => continue,
             };
@@ -305,7 +321,7 @@ impl Query<'_> {
     /// record in the first of its collections.
     async fn citing(
         &self,
-        own: &[ContentIdentifier],
+        own: &HashSet<ContentIdentifier>,
         places: &[IdentifierPlace],
         linked: &LinkedRecords,
     ) -> Result<Vec<Citation>, Failure> {
@@ -324,7 +340,7 @@ impl Query<'_> {
     /// Whether a record of the same item in an earlier collection cites the item, too.
     async fn is_listed_before(
         &self,
-        own: &[ContentIdentifier],
+        own: &HashSet<ContentIdentifier>,
         number: u64,
         citing: &LinkedItem,
     ) -> Result<bool, Failure> {
@@ -334,13 +350,13 @@ impl Query<'_> {
                 continue;
             }
             let (repository, prefix) = (RepositoryId(&collection.repository), Prefix(&collection.prefix));
-            let record = self
-                .shared
-                .follower
-                .mirror
-                .record(repository, prefix, Identifier(&citing.identifier))
-                .await?;
-            let own: HashSet<ContentIdentifier> = own.iter().cloned().collect();
+            let mirror = &self.shared.follower.mirror;
+            let record = match mirror.record(repository, prefix, Identifier(&citing.identifier)).await {
+                // Its repository is named as incomplete.
+                Err(MirrorError::Damaged) => continue,
+                record => record?,
+            };
+            let own = own.clone();
             let cites = on_thread(record.into_iter().collect(), move |record| {
                 let names = RecordNames::of(record);
                 names.in_role(Role::Cited).any(|(identifier, _)| own.contains(identifier)).then_some(())
@@ -359,7 +375,7 @@ fn is_live(record: &StoredRecord) -> bool {
 
 /// What a record names of what is wanted; `None` if it names nothing of it.
 fn linked_record(record: &StoredRecord, repository: &str, wanted: &Wanted) -> Option<LinkedRecord> {
-    let RecordNames { mut identifiers, work, title } = RecordNames::of(record);
+    let RecordNames { mut identifiers, work, title, .. } = RecordNames::of(record);
     identifiers.retain(|(identifier, _)| wanted.identifiers.contains(identifier));
     let is_same_work = work.is_some_and(|work| wanted.works.contains(&work));
     let item = LinkedItem { repository: repository.to_owned(), identifier: record.identifier.clone(), title };
@@ -382,13 +398,11 @@ fn merged(records: &[RecordNames]) -> RecordNames {
 
 /// The items of records in order, each once.
 fn items<'r>(records: impl Iterator<Item = &'r LinkedRecord>) -> Vec<LinkedItem> {
-    let mut items: Vec<LinkedItem> = Vec::new();
-    for record in records {
-        let is_known = |item: &LinkedItem| {
-            (&item.repository, &item.identifier) == (&record.item.repository, &record.item.identifier)
-        };
-        if !items.iter().any(is_known) {
-            items.push(record.item.clone());
+    let mut known: HashSet<(&str, &str)> = HashSet::new();
+    let mut items = Vec::new();
+    for LinkedRecord { item, .. } in records {
+        if known.insert((&item.repository, &item.identifier)) {
+            items.push(item.clone());
         }
     }
     items

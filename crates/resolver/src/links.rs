@@ -15,8 +15,10 @@ pub struct LinksRequest<'a> {
     pub names: Option<&'a RecordNames>,
     /// Where the list of the records that cite it continues. Such a result has no other links.
     pub after: Option<LinkCursor>,
-    /// Maximum number of records that cite it, and of works that it cites.
+    /// Maximum number of records that cite it, and of works in each direction whose records are found.
     pub count_max: usize,
+    /// Maximum number of works in each direction that it names. Those after `count_max` have no records.
+    pub named_max: usize,
 }
 
 /// The links of an item at the time of the request.
@@ -45,7 +47,7 @@ pub struct Citation {
     pub field: NamedIn,
     /// The identifier of the other work, if the item names it. `None` if the other record names the item.
     pub identifier: Option<ContentIdentifier>,
-    /// The records of the other work; empty if the mirror has none.
+    /// The records of the other work; empty if the mirror has none, or if they were not looked for.
     pub records: Vec<LinkedItem>,
 }
 

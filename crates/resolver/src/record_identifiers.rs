@@ -46,6 +46,11 @@ impl NamedIn {
         }
     }
 
+    /// Whether the field names works that the record cites or that cite it, and does not describe them.
+    pub(crate) const fn is_of_cited_work(self) -> bool {
+        matches!(self, Self::References | Self::ReferencedBy | Self::Description)
+    }
+
     /// Whether the field is for references, so that it states a citation. Other fields mention a work for any reason.
     pub const fn states_reference(self) -> bool {
         matches!(self, Self::References | Self::ReferencedBy)
@@ -61,6 +66,8 @@ pub struct RecordNames {
     pub(crate) work: Option<String>,
     /// The first title, at most [`TITLE_BYTES_MAX`] long.
     pub(crate) title: Option<String>,
+    /// Whether the record names more than was read.
+    pub(crate) is_cut: bool,
 }
 
 /// Maximum number of identifiers of a record that are found. Further ones are left out. A review article has several
@@ -140,7 +147,8 @@ impl RecordNames {
             texts.iter().for_each(|text| found.add(ContentIdentifier::read_all(&text.value), field));
         }
         let title = core.titles.first().map(|title| shorten(&title.value, TITLE_BYTES_MAX).0);
-        Self { work: work_of(&core), title: title.map(on_one_line), ..found.names }
+        let is_cut = found.names.is_cut || !document.is_whole();
+        Self { work: work_of(&core), title: title.map(on_one_line), is_cut, ..found.names }
     }
 
     /// The identifiers in a role.
@@ -159,9 +167,15 @@ struct Found {
 impl Found {
     fn add(&mut self, identifiers: Vec<ContentIdentifier>, field: NamedIn) {
         for identifier in identifiers {
-            if self.known.len() < IDENTIFIERS_MAX && self.known.insert(identifier.clone()) {
-                self.names.identifiers.push((identifier, field));
+            if self.known.contains(&identifier) {
+                continue;
             }
+            if self.known.len() >= IDENTIFIERS_MAX {
+                self.names.is_cut = true;
+                return;
+            }
+            self.known.insert(identifier.clone());
+            self.names.identifiers.push((identifier, field));
         }
     }
 }
@@ -259,7 +273,9 @@ mod tests {
     fn the_number_of_identifiers_is_limited() {
         let many: String =
             (0..1_200).map(|number| format!("<dc:identifier>10.1000/{number}</dc:identifier>")).collect();
-        assert_eq!(names(&record(RecordStatus::Live, &many)).len(), IDENTIFIERS_MAX);
+        let record = record(RecordStatus::Live, &many);
+        assert_eq!(names(&record).len(), IDENTIFIERS_MAX);
+        assert!(RecordNames::of(&record).is_cut);
     }
 
     #[test]

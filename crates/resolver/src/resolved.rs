@@ -47,9 +47,11 @@ pub struct ResolvedFormat {
 }
 
 impl Resolved {
-    /// The best record: one that is not deleted and has the identifier itself, else one that names it.
+    /// The best record: one that is not deleted and has the identifier itself, else one that names it as that of the work, of a
+    /// related work or of its source. A record that only cites the work is none.
     pub fn best(&self) -> Option<&ResolvedItem> {
-        self.identified.iter().chain(&self.named_by).find(|item| item.is_live())
+        let is_about = |item: &&ResolvedItem| !item.named_in.is_some_and(NamedIn::is_of_cited_work);
+        self.identified.iter().chain(&self.named_by).filter(is_about).find(|item| item.is_live())
     }
 
     /// Whether no record has or names the identifier, deleted or not.

@@ -25,7 +25,8 @@ pub const LINKS_SCHEMA: &str = include_str!("oaimend_links.xsd");
 const NAMESPACE: &str = "urn:x-oaimend:links:1";
 /// The version of the format, as in [`BuiltIn`](crate::BuiltIn).
 const VERSION: &str = "1";
-/// Maximum number of works that a record cites, and of records that cite it. The list of the latter continues elsewhere.
+/// Maximum number of cited works whose records are found, and of records that cite it. The list of the latter continues
+/// elsewhere. All identifiers of the record are written, so that they change only with its datestamp.
 const LINKS_MAX: usize = 100;
 
 /// The links of the records of a mirrored repository, for its crosswalk to `oaimend_links`.
@@ -70,6 +71,7 @@ impl Conversion for LinksConversion {
             names: Some(&names),
             after: None,
             count_max: LINKS_MAX,
+            named_max: usize::MAX,
         };
         let links = self.source.resolver.links(&self.source.sources, &request).await;
         // A record that has just been deleted has no links. The deletion is in a later list.

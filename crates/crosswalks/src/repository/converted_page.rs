@@ -6,7 +6,11 @@ use super::settings::CrosswalkSettings;
 use crate::conversion::NotConverted;
 use crate::source_record::SourceRecord;
 use crate::table::Crosswalk;
+use futures::StreamExt as _;
 use oaimend_repository::{DeliveredRecord, Failure};
+
+/// Maximum number of records that are converted at once with the help of other records.
+const READING_AT_ONCE: usize = 2;
 
 /// Records that were converted, and those that cannot be.
 #[derive(Debug, Default)]
@@ -29,9 +33,11 @@ impl Converter<'_> {
     ///
     /// No record can be converted now.
     pub(super) async fn convert(&self, records: Vec<DeliveredRecord>) -> Result<Converted, Failure> {
-        // Another process converts the records ahead of the one that is awaited.
-        let converting = records.iter().map(|record| self.convert_record(record));
-        let results = futures::future::join_all(converting).await;
+        // Another process converts the records ahead of the one that is awaited. A conversion that reads other records holds
+        // them in memory, so few of them run at once.
+        let at_once = if self.crosswalk.reads_other_records { READING_AT_ONCE } else { records.len().max(1) };
+        let converting: Vec<_> = records.iter().map(|record| self.convert_record(record)).collect();
+        let results: Vec<_> = futures::stream::iter(converting).buffered(at_once).collect().await;
         let mut converted = Converted::default();
         for (mut record, result) in records.into_iter().zip(results) {
             match result {

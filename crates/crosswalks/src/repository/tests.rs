@@ -172,13 +172,10 @@ pub(super) fn fixture(inner: Inner) -> Fixture {
         ["oai_dc", "mods", "DIDL.identifiers"].map(|prefix| (prefix.to_owned(), CrosswalkChoice::BuiltIn));
     let quarantine = Memory::default().open().quarantine;
     let worker = XsltWorker::new(WorkerProgram::this_program("none"), XsltLimits::default());
+    let choices = CrosswalkChoices(choices.into_iter().collect());
     let settings = CrosswalkSettings {
         repository: "r".to_owned(),
-        crosswalks: CrosswalkChoices(choices.into_iter().collect()).crosswalks(
-            "https://x.example",
-            &worker,
-            None,
-        ),
+        crosswalks: choices.crosswalks("https://x.example", &worker, None),
         known_formats: None,
         converted: ConvertedRecords::default(),
         collections: None,

@@ -16,14 +16,16 @@ pub(super) struct OriginDistance {
 }
 
 impl OriginDistance {
-    /// The distance of a stored record. One without provenance is at its origin, and so is one that cannot be read.
+    /// The distance of a stored record. One without provenance is at its origin. One whose provenance cannot be read is
+    /// farther than all others, because it says that the record comes from elsewhere.
     pub(super) fn of(bytes: &[u8]) -> Self {
         // Few records have provenance, and a record is read as a whole for it.
         if memmem::find(bytes, NAMESPACE.as_bytes()).is_none() {
             return Self::default();
         }
         let record = std::str::from_utf8(bytes).ok().and_then(RecordView::read);
-        record.and_then(|record| Self::read(&record).ok()).unwrap_or_default()
+        let unreadable = Self { harvests: usize::MAX, is_altered: true };
+        record.and_then(|record| Self::read(&record).ok()).unwrap_or(unreadable)
     }
 
     fn read(record: &RecordView<'_>) -> Result<Self, XmlError> {

@@ -102,9 +102,13 @@ fn named_by(field: &Field, path: &[&str], is_article: bool) -> Option<(Named, St
         "identifier" if namespace == CONTEXT_OBJECT && is_in("referring-entity") => {
             Some((Named::Own, text().to_owned()))
         }
-        // The source of the text is the work itself, also inside a list.
+        // The source of the text is the work itself, also inside a list, but for what it is a part of and the literature
+        // about a manuscript.
         "idno" if namespace == TEI && is_in("sourceDesc") && is_in("biblStruct") => {
-            Some((Named::Own, labelled(attribute(field, "type"), text())))
+            let of_source = path.rsplit(|name| *name == "sourceDesc").next().unwrap_or_default();
+            let of_others = ["listBibl", "msDesc", "monogr", "series", "relatedItem"];
+            let is_of_other = of_source.iter().any(|name| of_others.contains(name));
+            if is_of_other { None } else { Some((Named::Own, labelled(attribute(field, "type"), text()))) }
         }
         "idno" if namespace == TEI && is_in("listBibl") && is_in("biblStruct") => {
             Some((Named::Cited, labelled(attribute(field, "type"), text())))
@@ -211,7 +215,8 @@ mod tests {
     fn tei_and_context_objects_tell_the_work_from_what_it_cites() {
         let found = references(
             "<TEI xmlns='http://www.tei-c.org/ns/1.0'><teiHeader><fileDesc><sourceDesc><biblStruct>\
-             <idno type='DOI'>10.1000/0</idno></biblStruct></sourceDesc></fileDesc></teiHeader><text>\
+             <idno type='DOI'>10.1000/0</idno><monogr><idno type='DOI'>10.1000/book</idno></monogr></biblStruct></sourceDesc>\
+             </fileDesc></teiHeader><text>\
              <idno type='DOI'>10.1000/9</idno><back><listBibl><biblStruct><analytic><idno type='DOI'>10.1000/1</idno>\
              </analytic></biblStruct><biblFull><sourceDesc><biblStruct><idno type='doi'>10.1000/A</idno></biblStruct>\
              </sourceDesc></biblFull></listBibl></back></text></TEI>",

@@ -34,11 +34,11 @@ pub(crate) async fn related(
     target: &RecordTarget,
     form: RecordForm,
 ) -> Result<Related, NoLinks> {
-    let count_max = match form {
-        RecordForm::Html => SHOWN_MAX,
-        RecordForm::LinksJson => LISTED_MAX,
+    let (count_max, named_max) = match form {
+        RecordForm::Html => (SHOWN_MAX, SHOWN_MAX),
+        RecordForm::LinksJson => (LISTED_MAX, usize::MAX),
         // Only the duplicates are in it.
-        RecordForm::JsonLd => 0,
+        RecordForm::JsonLd => (0, 0),
         _ => return Ok(Related::None),
     };
     let after = match target.after.as_deref().filter(|_| form == RecordForm::LinksJson) {
@@ -46,7 +46,8 @@ pub(crate) async fn related(
         None => None,
     };
     let identifier = &target.identifier;
-    let request = LinksRequest { repository: mapping.id(), identifier, names: None, after, count_max };
+    let request =
+        LinksRequest { repository: mapping.id(), identifier, names: None, after, count_max, named_max };
     let sources = served.resolver.sources(&served.repositories);
     match served.resolver.resolver.links(&sources, &request).await {
         Ok(links) => Ok(Related::Known(Box::new(shown(links.unwrap_or_default())))),
