@@ -144,8 +144,8 @@ fn links_follow_each_commit_and_a_restart() {
 #[test]
 fn a_work_that_many_cite_is_listed_in_parts() {
     let mirror = mirror(&["x", "y", "z"]);
-    let own = [("identifier", "10.1000/1"), ("identifier", "arXiv:0704.0001")];
-    mirror.commit("x", "oai_dc", vec![record("oai:x:1", &own)], true);
+    let identifying = [("identifier", "10.1000/1"), ("identifier", "arXiv:0704.0001")];
+    mirror.commit("x", "oai_dc", vec![record("oai:x:1", &identifying)], true);
     // Each cites it by one of its identifiers or by both, and some in two formats.
     let citing = |id: &str, at: usize| {
         let fields = [("references", "10.1000/1"), ("references", "arXiv:0704.0001")];

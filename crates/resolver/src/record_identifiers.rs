@@ -131,8 +131,13 @@ impl RecordNames {
         let (core, references) = (DublinCore::of(document), References::of(document));
         let is_alternative = |text: &&Text| text.value.starts_with(ALTERNATIVE);
         let alternatives = core.relations.iter().filter(is_alternative);
-        let own = core.identifiers.iter().chain(alternatives).map(|text| &text.value).chain(&references.own);
-        own.for_each(|text| found.add(ContentIdentifier::read_all(text), NamedIn::Identifier));
+        let identifying = core
+            .identifiers
+            .iter()
+            .chain(alternatives)
+            .map(|text| &text.value)
+            .chain(&references.identifying);
+        identifying.for_each(|text| found.add(ContentIdentifier::read_all(text), NamedIn::Identifier));
         // A list of references also is a relation of Dublin Core, and the more precise field counts.
         for (texts, field) in
             [(&references.cited, NamedIn::References), (&references.citing, NamedIn::ReferencedBy)]

@@ -1,6 +1,7 @@
 //! Finds the response to a request for a page.
 
 use super::gateway::Gateway;
+use super::identifier_failure::failed_links;
 use super::records::collection::served_formats;
 use super::records::item::live_formats;
 use super::records::lists::{ListRequest, list_notice_page};
@@ -13,7 +14,6 @@ use super::repositories::description::known_name;
 use super::repositories::federation::federation;
 use super::repositories::overview::{is_stored, overview, unknown, unknown_path};
 use super::repositories::repository::repository;
-use super::resolver::{failure_json, with_retry};
 use super::search;
 use super::state::GatewayState;
 use super::target::PageTarget;
@@ -305,7 +305,7 @@ async fn record(
 fn without_links(none: &NoLinks) -> Response {
     match none {
         NoLinks::NotAPlace => with_policies(Response::json(400, &json!({"error": texts::NOT_A_PLACE}))),
-        NoLinks::Failed(failure) => with_retry(with_policies(failure_json(failure)), failure),
+        NoLinks::Failed(failure) => failed_links(failure),
     }
 }
 

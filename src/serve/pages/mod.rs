@@ -7,6 +7,7 @@
 pub(crate) mod answer;
 pub(crate) mod answered_request;
 pub(crate) mod gateway;
+mod identifier_failure;
 pub(crate) mod records;
 pub(crate) mod rendering;
 pub(crate) mod repositories;

@@ -11,7 +11,7 @@ use crate::document::{Field, RecordDocument};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// What identifies the work itself, in formats that [`DublinCore`](crate::DublinCore) does not read.
-    pub own: Vec<String>,
+    pub identifying: Vec<String>,
     /// The works that it cites.
     pub cited: Vec<String>,
     /// The works that cite it.
@@ -56,7 +56,7 @@ impl References {
             path.push(&field.name);
             let Some((named, text)) = named else { continue };
             match named {
-                Named::Own => found.own.push(text),
+                Named::Own => found.identifying.push(text),
                 Named::Cited => found.cited.push(text),
                 Named::Citing => found.citing.push(text),
             }
@@ -183,7 +183,7 @@ mod tests {
              </relatedIdentifiers></resource>",
         );
         assert_eq!(found.cited, texts(&["doi:10.1000/1", "pmid:12"]));
-        assert_eq!((found.citing, found.own), (texts(&["arXiv:0704.0001"]), Vec::new()));
+        assert_eq!((found.citing, found.identifying), (texts(&["arXiv:0704.0001"]), Vec::new()));
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
                  <ref><ext-link xlink:href='https://doi.org/10.1000/2'>x</ext-link><uri>https://e.org/3</uri></ref>\
                  </ref-list></back></article>"
             ));
-            assert_eq!(found.own, texts(&["doi:10.1000/0"]), "{namespace}");
+            assert_eq!(found.identifying, texts(&["doi:10.1000/0"]), "{namespace}");
             let cited = ["doi:10.1000/1", "pmid:17", "https://doi.org/10.1000/2", "https://e.org/3"];
             assert_eq!(found.cited, texts(&cited), "{namespace}");
         }
@@ -221,7 +221,7 @@ mod tests {
              </analytic></biblStruct><biblFull><sourceDesc><biblStruct><idno type='doi'>10.1000/A</idno></biblStruct>\
              </sourceDesc></biblFull></listBibl></back></text></TEI>",
         );
-        assert_eq!(found.own, texts(&["doi:10.1000/0", "doi:10.1000/A"]));
+        assert_eq!(found.identifying, texts(&["doi:10.1000/0", "doi:10.1000/A"]));
         assert_eq!(found.cited, texts(&["doi:10.1000/1"]));
         let found = references(
             "<ctx:context-objects xmlns:ctx='info:ofi/fmt:xml:xsd:ctx'><ctx:context-object><ctx:referent>\
@@ -230,7 +230,7 @@ mod tests {
              <ctx:identifier>info:sid/x</ctx:identifier></ctx:referrer></ctx:context-object></ctx:context-objects>",
         );
         assert_eq!(
-            (found.own, found.cited),
+            (found.identifying, found.cited),
             (texts(&["info:doi/10.1000/0"]), texts(&["info:doi/10.1000/1"]))
         );
     }

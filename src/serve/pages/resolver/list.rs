@@ -1,7 +1,8 @@
 //! Answers a list of identifiers with a list of results. No service is asked for them.
 
-use super::{failure_json, resolve, result, with_retry};
+use super::{resolve, result};
 use crate::serve::pages::gateway::Gateway;
+use crate::serve::pages::identifier_failure::{failure_json, with_retry};
 use crate::serve::pages::records::record::with_policies;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;

@@ -10,6 +10,7 @@ pub(crate) use openurl::answer_openurl;
 
 use super::answer::accept_of;
 use super::gateway::Gateway;
+use super::identifier_failure::{failure_json, with_retry};
 use super::records::record::with_policies;
 use super::state::GatewayState;
 use crate::serve::response::Response;
@@ -203,19 +204,4 @@ impl<'a> Request<'a> {
         };
         with_retry(with_policies(page), failure)
     }
-}
-
-/// The text of a failure as JSON.
-pub(super) fn failure_json(failure: &Failure) -> Response {
-    let text = match failure.reason {
-        Reason::MirrorIncomplete => texts::BUILDING,
-        _ => texts::UNREADABLE,
-    };
-    Response::json(503, &json!({"error": text}))
-}
-
-pub(super) fn with_retry(page: Response, failure: &Failure) -> Response {
-    page.with("Cache-Control", "no-store".to_owned())
-        .with("Retry-After", failure.retry_after_secs.to_string())
-        .with("Proxy-Status", failure.proxy_status())
 }
