@@ -17,7 +17,7 @@ use percent_encoding::percent_decode_str;
 /// A request to the API.
 pub(crate) enum ApiRequest {
     /// One that no repository answers.
-    Own(OwnRequest),
+    Own(Box<OwnRequest>),
     /// One that a repository answers.
     Read(Box<ApiRead>),
 }
@@ -91,8 +91,8 @@ fn refused(text: &str) -> ApiRequest {
     response(problem(400, text))
 }
 
-const fn response(page: Response) -> ApiRequest {
-    ApiRequest::Own(OwnRequest::Response(page))
+fn response(page: Response) -> ApiRequest {
+    ApiRequest::Own(Box::new(OwnRequest::Response(page)))
 }
 
 /// The parts of a request from which it is read.
@@ -122,7 +122,7 @@ impl Reading<'_> {
             None => None,
         };
         let limit = parameters.limit.unwrap_or(LIMIT_DEFAULT);
-        Ok(ApiRequest::Own(OwnRequest::Repositories { limit, after }))
+        Ok(ApiRequest::Own(Box::new(OwnRequest::Repositories { limit, after })))
     }
 
     fn repository(&self, id: &str) -> Read {
@@ -179,7 +179,7 @@ impl Reading<'_> {
             Some(_) => return Err(foreign_cursor()),
             None => 0,
         };
-        Ok(ApiRequest::Own(OwnRequest::Search { parameters, offset }))
+        Ok(ApiRequest::Own(Box::new(OwnRequest::Search { parameters, offset })))
     }
 
     /// A request that a repository answers.

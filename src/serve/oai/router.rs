@@ -288,7 +288,7 @@ impl PublicRouter<'_> {
         let key = &self.served.store.token_key;
         let mut read = match ApiRequest::read(head.method.as_str(), target, &head.headers, key) {
             ApiRequest::Read(read) => read,
-            ApiRequest::Own(request) => return Destination::Api(request),
+            ApiRequest::Own(request) => return Destination::Api(*request),
         };
         let found = self.repository_at(&read.repository, &self.served.repositories.all());
         let found = found.and_then(|target| Some((target.repository.kind()?, target)));
