@@ -6,11 +6,12 @@ use crate::fixtures::harvest::change;
 use crate::fixtures::proxy::Proxy;
 use crate::fixtures::source::{Got, post};
 use oaimend::config::RecordPages;
+use oaimend_base::clock;
 use ring::digest::{SHA256, digest};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const FOLDER: &str = "/x/resourcesync/oai_dc";
 const LISTS: [&str; 4] = ["resourcelist", "changelist", "resourcedump", "changedump"];
@@ -54,13 +55,13 @@ fn check_bytes(entry: &str, bytes: &[u8]) {
 /// Waits until a list satisfies a condition: a commit can be in the second after the clock.
 #[track_caller]
 fn wait_for(mirrored: &Mirrored, name: &str, condition: impl Fn(&str) -> bool) -> String {
-    let start = Instant::now();
+    let start = clock::uptime();
     loop {
         let xml = list(mirrored, name);
         if condition(&xml) {
             return xml;
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "{xml}");
+        assert!(clock::uptime() - start < Duration::from_secs(60), "{xml}");
         std::thread::yield_now();
     }
 }
