@@ -12,7 +12,6 @@ mod state;
 mod writer;
 
 pub(crate) use answer::{answer, refuse_source};
-pub(crate) use problem::problem;
 pub(crate) use put_record::{PutRecord, answer_put_record};
 pub(crate) use request::DepositRequest;
 pub(crate) use state::DepositState;

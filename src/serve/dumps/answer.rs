@@ -3,7 +3,7 @@
 use super::build::{current_dump, find};
 use super::refusal::Refusal;
 use super::source::DumpSource;
-use crate::serve::deposit::problem;
+use crate::serve::problem::problem;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use crate::serve::validators::Validators;

@@ -1,6 +1,6 @@
 //! Why a request for a dump or for changes is refused: problem details (RFC 9457).
 
-use crate::serve::deposit::problem;
+use crate::serve::problem::problem;
 use crate::serve::response::Response;
 use oaimend_dumps::{DumpError, StaleReason};
 use oaimend_repository::Failure;
