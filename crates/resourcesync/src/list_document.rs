@@ -14,7 +14,7 @@ pub enum ListDocument {
     /// The names of the parts, as XML.
     Parts(String),
     /// The list itself, because it is one part.
-    Records(PartStream),
+    Records(Box<PartStream>),
 }
 
 impl ListDocument {
@@ -42,6 +42,7 @@ impl ListDocument {
         let Some(only) = only else {
             return Ok(Self::Parts(part_index(urls, kind, collection.at_secs(), &parts)));
         };
-        Ok(Self::Records(PartStream::of_list(collection, (kind, &only), urls, resources)))
+        let part = PartStream::of_list(collection, (kind, &only), urls, resources);
+        Ok(Self::Records(Box::new(part)))
     }
 }

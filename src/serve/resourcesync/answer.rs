@@ -27,7 +27,7 @@ enum Missing {
     Unknown,
     /// The list is not there.
     List(SyncError),
-    Failed(Failure),
+    Failed(Box<Failure>),
 }
 
 impl From<SyncError> for Missing {
@@ -67,7 +67,7 @@ fn refuse(missing: &Missing) -> Response {
             Failure::new(Reason::MirrorIncomplete, error.to_string())
         }
         Missing::List(error) => Failure::new(Reason::Mirror, error.to_string()),
-        Missing::Failed(failure) => failure.clone(),
+        Missing::Failed(failure) => Failure::clone(failure),
     };
     Response::failed(&failure).with("Cache-Control", "no-store".to_owned())
 }
@@ -128,7 +128,7 @@ async fn find_format(served: &ServedRepositories, format: &FormatAddress) -> Res
 
 /// The stores of the mirror. Their opening is a large future, which the stack of a thread should not hold several times.
 async fn stores(served: &ServedRepositories) -> Result<&ViewStores, Missing> {
-    Box::pin(view_stores(served)).await.map_err(Missing::Failed)
+    Box::pin(view_stores(served)).await.map_err(|failure| Missing::Failed(Box::new(failure)))
 }
 
 /// The records of a format as of now. All commits that become visible later have later stamps than its position.
@@ -150,7 +150,7 @@ async fn list(
     let collection = open(served, format).await?;
     match ListDocument::of(&collection, kind, &urls, resources(&urls)).await? {
         ListDocument::Parts(xml) => Ok(document(xml)),
-        ListDocument::Records(part) => send(part, XML).await,
+        ListDocument::Records(part) => send(*part, XML).await,
     }
 }
 

@@ -209,7 +209,7 @@ impl World {
             SyncTarget::List(_, kind) => {
                 match ListDocument::of(&collection, kind, &urls(), resources).await? {
                     ListDocument::Parts(xml) => return Ok(xml.into_bytes()),
-                    ListDocument::Records(part) => part,
+                    ListDocument::Records(part) => *part,
                 }
             }
             SyncTarget::Part(_, kind, part) => {
