@@ -164,7 +164,7 @@ fn repository(store: &Store, stores: ViewStores, id: &str) -> CrosswalkRepositor
     let worker = XsltWorker::new(WorkerProgram::this_program("none"), XsltLimits::default());
     let settings = CrosswalkSettings {
         repository: id.to_owned(),
-        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker),
+        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker, None),
         known_formats: None,
         converted: ConvertedRecords::default(),
         collections: None,

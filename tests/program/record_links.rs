@@ -56,7 +56,8 @@ fn part(
     (repository, identifier): (&str, &str),
     (after, count_max): (Option<LinkCursor>, usize),
 ) -> Option<ItemLinks> {
-    let request = LinksRequest { repository, identifier, names: None, after, count_max };
+    let named_max = usize::MAX;
+    let request = LinksRequest { repository, identifier, names: None, after, count_max, named_max };
     runtime().block_on(resolver.links(sources, &request)).expect("all commits are known")
 }
 

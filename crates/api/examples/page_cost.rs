@@ -3,7 +3,7 @@
 //!     cargo run --release -p oaimend-api --example page_cost
 
 use oaimend_api::{OaiResponse, RecordFields, RecordPage};
-use std::time::Instant;
+use oaimend_base::clock::uptime;
 
 fn main() {
     let record = |number: usize| {
@@ -25,11 +25,11 @@ fn main() {
     for _ in 0..3 {
         let mut read_micros = 0;
         let mut bytes = 0;
-        let began = Instant::now();
+        let began = uptime();
         for _ in 0..1_000 {
-            let began = Instant::now();
+            let began = uptime();
             let read = OaiResponse::read(xml.as_bytes()).expect("a response");
-            read_micros += began.elapsed().as_micros();
+            read_micros += (uptime() - began).as_micros();
             let records =
                 read.records.items.iter().map(|item| item.document(RecordFields::of(None))).collect();
             let page = RecordPage {
@@ -40,7 +40,7 @@ fn main() {
             };
             bytes = serde_json::to_vec(&page).expect("JSON").len();
         }
-        let all = began.elapsed().as_micros();
+        let all = (uptime() - began).as_micros();
         println!(
             "{} bytes of XML, {bytes} of JSON: {} µs, of which reading {} µs",
             xml.len(),
