@@ -161,17 +161,17 @@ impl Query<'_> {
         };
         links.cites.extend(cited.into_iter().map(records_of));
         links.cited_by.extend(citing.into_iter().map(records_of));
-        let own: HashSet<ContentIdentifier> = identifiers.iter().cloned().collect();
+        let identifying: HashSet<ContentIdentifier> = identifiers.iter().cloned().collect();
         if is_first {
-            let stating = linked.values().filter(|record| record.field(&own, Role::Citing).is_some());
+            let stating = linked.values().filter(|record| record.field(&identifying, Role::Citing).is_some());
             links.cites.extend(items(stating).into_iter().map(|item| Citation {
                 field: NamedIn::ReferencedBy,
                 identifier: None,
                 records: vec![item],
             }));
-            links.same_as = self.duplicates(&own, &linked);
+            links.same_as = self.duplicates(&identifying, &linked);
         }
-        links.cited_by.extend(self.citing(&own, &places.citing, &linked).await?);
+        links.cited_by.extend(self.citing(&identifying, &places.citing, &linked).await?);
         links.identifiers = identifiers;
         Ok(Answer::Links(Box::new(links)))
     }
@@ -213,12 +213,12 @@ impl Query<'_> {
     /// The places of all records that may be links.
     async fn places(
         &self,
-        own: &[ContentIdentifier],
+        identifying: &[ContentIdentifier],
         others: &[&ContentIdentifier],
         works: &BTreeSet<String>,
     ) -> Result<Places, Failure> {
         let count_max = self.request.count_max;
-        let citing_keys = own.iter().map(|identifier| key_in_role(identifier, Role::Cited)).collect();
+        let citing_keys = identifying.iter().map(|identifier| key_in_role(identifier, Role::Cited)).collect();
         let citing = self.find(citing_keys, self.request.after, count_max.saturating_add(1)).await?;
         // Each list is in order and has at least the next places of its key, so the first ones of all lists are the next ones.
         let mut citing: Vec<IdentifierPlace> =
@@ -228,12 +228,12 @@ impl Query<'_> {
         let next = if is_cut { citing.last().copied().map(LinkCursor) } else { None };
         let mut places = Places { all: citing.iter().copied().collect(), citing, next, has_more: false };
         if self.request.after.is_none() {
-            let mut keys: Vec<IdentifierKey> = own
+            let mut keys: Vec<IdentifierKey> = identifying
                 .iter()
                 .chain(others.iter().copied())
                 .map(|identifier| key_in_role(identifier, Role::Own))
                 .collect();
-            keys.extend(own.iter().map(|identifier| key_in_role(identifier, Role::Citing)));
+            keys.extend(identifying.iter().map(|identifier| key_in_role(identifier, Role::Citing)));
             keys.extend(works.iter().map(|work| work_key(work)));
             for mut found in self.find(keys, None, RECORDS_OF_WORK_MAX + 1).await? {
                 let room = RECORDS_OF_WORK_MAX.min(RECORDS_MAX.saturating_sub(places.all.len()));
@@ -297,11 +297,11 @@ impl Query<'_> {
     }
 
     /// The records of other repositories that describe the same work, each with the best reason.
-    fn duplicates(&self, own: &HashSet<ContentIdentifier>, linked: &LinkedRecords) -> Vec<Duplicate> {
+    fn duplicates(&self, identifying: &HashSet<ContentIdentifier>, linked: &LinkedRecords) -> Vec<Duplicate> {
         let mut duplicates: BTreeMap<LinkedItem, SameBy> = BTreeMap::new();
         for record in linked.values().filter(|record| record.item.repository != self.request.repository) {
             let is_shared = |identifier: &ContentIdentifier| {
-                OF_ONE_WORK.contains(&identifier.kind) && own.contains(identifier)
+                OF_ONE_WORK.contains(&identifier.kind) && identifying.contains(identifier)
             };
             let shared = record.in_role(Role::Own).find(|(identifier, _)| is_shared(identifier));
             let same_by = match shared {
@@ -321,15 +321,15 @@ impl Query<'_> {
     /// record in the first of its collections.
     async fn citing(
         &self,
-        own: &HashSet<ContentIdentifier>,
+        identifying: &HashSet<ContentIdentifier>,
         places: &[IdentifierPlace],
         linked: &LinkedRecords,
     ) -> Result<Vec<Citation>, Failure> {
         let mut citations = Vec::new();
         for place in places {
             let Some(record) = linked.get(place) else { continue };
-            let Some(field) = record.field(own, Role::Cited) else { continue };
-            if !self.is_listed_before(own, place.collection, &record.item).await? {
+            let Some(field) = record.field(identifying, Role::Cited) else { continue };
+            if !self.is_listed_before(identifying, place.collection, &record.item).await? {
                 let records = vec![record.item.clone()];
                 citations.push(Citation { field, identifier: None, records });
             }
@@ -340,7 +340,7 @@ impl Query<'_> {
     /// Whether a record of the same item in an earlier collection cites the item, too.
     async fn is_listed_before(
         &self,
-        own: &HashSet<ContentIdentifier>,
+        identifying: &HashSet<ContentIdentifier>,
         number: u64,
         citing: &LinkedItem,
     ) -> Result<bool, Failure> {
@@ -356,10 +356,13 @@ impl Query<'_> {
                 Err(MirrorError::Damaged) => continue,
                 record => record?,
             };
-            let own = own.clone();
+            let identifying = identifying.clone();
             let cites = on_thread(record.into_iter().collect(), move |record| {
                 let names = RecordNames::of(record);
-                names.in_role(Role::Cited).any(|(identifier, _)| own.contains(identifier)).then_some(())
+                names
+                    .in_role(Role::Cited)
+                    .any(|(identifier, _)| identifying.contains(identifier))
+                    .then_some(())
             });
             if !cites.await?.is_empty() {
                 return Ok(true);
@@ -386,7 +389,8 @@ fn linked_record(record: &StoredRecord, repository: &str, wanted: &Wanted) -> Op
     })
 }
 
-/// The names of several records of an item, without repetition. An own identifier in one of them is no reference of another.
+/// The names of several records of an item, without repetition. An identifier that one of them has is no reference of
+/// another.
 fn merged(records: &[RecordNames]) -> RecordNames {
     let mut named: Vec<(ContentIdentifier, NamedIn)> =
         records.iter().flat_map(|names| names.identifiers.iter().cloned()).collect();

@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use crate::config::{Mapping, ServeFrom, ViewFile};
 use crate::serve::oai::crosswalks::with_crosswalks;
 use crate::serve::oai::mirror_views::{aggregate_view, mirror_view, subject_view, view_stores};
-use crate::serve::oai::router::TargetRepository;
+use crate::serve::oai::target::TargetRepository;
 use crate::serve::served::ServedRepositories;
 use oaimend_base::clock;
 use oaimend_dumps::{DumpError, DumpFolder, Gap, StoreState};

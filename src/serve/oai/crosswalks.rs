@@ -2,7 +2,7 @@
 
 use super::mapped_repository::{CountedBy, mapped_repository};
 use super::mirror_views::{aggregate_view, mirror_view, subject_view, view_stores};
-use super::router::TargetRepository;
+use super::target::TargetRepository;
 use crate::config::{Mapping, ServeFrom, ViewFile};
 use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;

@@ -2,8 +2,8 @@
 
 use super::headers::joined;
 use super::request_context::RequestContext;
-use super::router::Target;
 use super::service::{Prepared, ProxyService, RequestedRepository};
+use super::target::Target;
 use crate::serve::api::request::{ApiRead, OwnRequest};
 use crate::serve::api::{repositories, search};
 use crate::serve::pages::CollectedPage;

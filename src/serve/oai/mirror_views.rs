@@ -1,6 +1,6 @@
 //! The views of mirrored repositories.
 
-use super::router::OdlComponent;
+use super::target::OdlComponent;
 use crate::config::{Mapping, RecordPages, ViewFile};
 use crate::serve::background::harvests::state::{IndexedConfiguration, IndexedRepositories};
 use crate::serve::served::ServedRepositories;

@@ -1,6 +1,6 @@
 //! Answers OAI-PMH requests: from the cache, from a page in flight, or from the source.
 //!
-//! `service` implements the phases of pingora. `page_response` writes a page to `downstream`: to the harvester, or into
+//! `router` finds the `target`, and `service` implements the phases of pingora. `page_response` writes a page to `downstream`: to the harvester, or into
 //! `collected` for a browser. `cache` finds it, and `request_context` logs the request.
 
 pub(crate) mod cache;
@@ -23,6 +23,7 @@ mod request_query;
 mod response_head;
 pub(crate) mod router;
 mod service;
+pub(crate) mod target;
 mod upstream_handle;
 
 pub(crate) use service::ProxyService;

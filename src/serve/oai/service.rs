@@ -18,7 +18,8 @@ use super::mirror_views::{aggregate_view, component_view, index_view, subject_vi
 use super::page_response::PageResponder;
 use super::request_context::RequestContext;
 use super::request_query::body_of;
-use super::router::{Admitted, Destination, PublicRouter, ResolverRequest, Target, TargetRepository};
+use super::router::{Admitted, Destination, PublicRouter, ResolverRequest};
+use super::target::{Target, TargetRepository};
 use crate::config::{Mapping, ServeFrom};
 use crate::serve::api::request::is_api;
 use crate::serve::clients::client_class::CRAWLERS;
