@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p oaimend-api --example page_cost
 
-use oaimend_api::{OaiResponse, RecordFields, RecordPage};
+use oaimend_api::{DocumentBudget, OaiResponse, RecordFields, RecordPage};
 use oaimend_base::clock::uptime;
 
 fn main() {
@@ -30,8 +30,10 @@ fn main() {
             let began = uptime();
             let read = OaiResponse::read(xml.as_bytes()).expect("a response");
             read_micros += (uptime() - began).as_micros();
+            let mut left = DocumentBudget::default();
             let records =
-                read.records.items.iter().map(|item| item.document(RecordFields::of(None))).collect();
+                read.records.items.iter().map(|item| item.document(RecordFields::of(None), &mut left));
+            let records = records.collect::<Result<_, _>>().expect("the page is short");
             let page = RecordPage {
                 response_date: read.response_date,
                 records,

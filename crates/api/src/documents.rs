@@ -132,7 +132,8 @@ pub struct RecordDocument<'x> {
     #[schema(nullable = false)]
     pub about: Option<Vec<Cow<'x, str>>>,
     /// The texts of the record by the names of the elements of Dublin Core, such as `title`, if oaimend can read the
-    /// format. A text has at most 16 KiB.
+    /// format. Each text is whole. A record of more than 50,000 elements, or 4 MiB of text, or with a text of more than
+    /// 1 MiB has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub dublin_core: Option<BTreeMap<&'static str, Vec<String>>>,

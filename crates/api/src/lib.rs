@@ -6,6 +6,7 @@
 //!
 //! Pure: no I/O, no clock.
 
+mod budget;
 mod cursor;
 mod documents;
 mod fields;
@@ -17,6 +18,7 @@ mod response;
 mod rules;
 mod schemas;
 
+pub use budget::{DocumentBudget, DocumentTooLong, to_json};
 pub use cursor::{ListCursor, ListPosition, items_digest};
 pub use documents::{
     FormatDocument, FormatList, RecordDocument, RecordPage, RepositoryDocument, RepositoryList,

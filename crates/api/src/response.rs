@@ -3,10 +3,11 @@
 //! The texts of items are whole: nothing is left out, so that a document never lacks what the response has. The length of
 //! a response is limited by its reader.
 
+use crate::budget::{DocumentBudget, DocumentTooLong};
 use crate::documents::RecordDocument;
 use crate::fields::{RecordField, RecordFields};
-use memchr::memmem;
 use oaimend_record::{RecordDocument as ReadRecord, WorkDescription};
+use oaimend_repository::RecordView;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::xml::{StartTag, XmlError, XmlEvent, XmlReader};
 use std::borrow::Cow;
@@ -86,9 +87,14 @@ pub struct OaiItem<'x> {
     xml: &'x str,
     metadata: Option<Section<'x>>,
     about: Vec<Section<'x>>,
-    /// The namespaces around the record, which all items share.
-    scope: Arc<[(String, String)]>,
+    /// The namespaces that the record element declares.
+    own: NamespaceScope,
+    /// The namespaces around the record.
+    around: SharedScopes,
 }
+
+/// The namespaces that the list and the response declare, which all items share: from the inside to the outside.
+type SharedScopes = [Arc<NamespaceScope>; 2];
 
 /// The content of `metadata` or `about`.
 #[derive(Clone, Debug)]
@@ -96,8 +102,8 @@ struct Section<'x> {
     xml: &'x str,
     /// Whether an element in it has no prefix.
     has_plain_names: bool,
-    /// The namespaces that the record and the element around the section declare.
-    scope: Vec<(String, String)>,
+    /// The namespaces that the element around the section declares.
+    own: NamespaceScope,
 }
 
 impl<'x> OaiItem<'x> {
@@ -111,36 +117,48 @@ impl<'x> OaiItem<'x> {
         self.header.first("datestamp")
     }
 
-    /// The record with the selected parts.
-    pub fn document(&self, fields: RecordFields<'_>) -> RecordDocument<'x> {
+    /// The record with the selected parts. They take their bytes from those that the page has left.
+    ///
+    /// # Errors
+    ///
+    /// Not enough bytes are left.
+    pub fn document(
+        &self,
+        fields: RecordFields<'_>,
+        left: &mut DocumentBudget,
+    ) -> Result<RecordDocument<'x>, DocumentTooLong> {
         use RecordField::{About, Datestamp, Deleted, DublinCore, Metadata, Sets};
         let has = |field| fields.contains(field);
-        RecordDocument {
+        let mut record = RecordDocument {
             identifier: self.identifier(),
             datestamp: has(Datestamp).then(|| self.datestamp()),
             deleted: has(Deleted).then_some(self.is_deleted),
             sets: has(Sets).then(|| self.header.all("setSpec").cloned().collect()),
-            metadata: if has(Metadata) {
-                self.metadata.as_ref().map(|section| self.alone(section))
-            } else {
-                None
-            },
-            about: has(About).then(|| self.about.iter().map(|section| self.alone(section)).collect()),
-            dublin_core: if has(DublinCore) { self.dublin_core() } else { None },
+            ..RecordDocument::default()
+        };
+        if has(Metadata) {
+            record.metadata = self.metadata.as_ref().map(|section| self.alone(section, left)).transpose()?;
         }
+        if has(About) {
+            let about = self.about.iter().map(|section| self.alone(section, left));
+            record.about = Some(about.collect::<Result<_, _>>()?);
+        }
+        if has(DublinCore) {
+            record.dublin_core = self.dublin_core(left)?;
+        }
+        Ok(record)
     }
 
     /// A section with declarations of the namespaces that it uses.
-    fn alone(&self, section: &Section<'x>) -> Cow<'x, str> {
-        let mut used = BTreeMap::new();
-        for (prefix, uri) in self.scope.iter().chain(&section.scope) {
-            let is_used = match prefix.as_str() {
-                "" => section.has_plain_names,
-                prefix => memmem::find(section.xml.as_bytes(), prefix.as_bytes()).is_some(),
-            };
-            if is_used {
-                used.insert(prefix.as_str(), uri.as_str());
-            }
+    fn alone(
+        &self,
+        section: &Section<'x>,
+        left: &mut DocumentBudget,
+    ) -> Result<Cow<'x, str>, DocumentTooLong> {
+        let [list, response] = &self.around;
+        let mut used = used_in(section.xml, &[&section.own, &self.own, list, response]);
+        if !section.has_plain_names {
+            used.remove("");
         }
         // Most sections declare what they use.
         if !used.is_empty()
@@ -150,24 +168,49 @@ impl<'x> OaiItem<'x> {
                 used.remove(declared.as_str());
             }
         }
+        left.take(section.xml.len() + declared_bytes(&used))?;
         if used.is_empty() {
-            return Cow::Borrowed(section.xml);
+            return Ok(Cow::Borrowed(section.xml));
         }
         let scope = NamespaceScope::new(used.into_iter());
-        Cow::Owned(scope.rebase(section.xml, &NamespaceScope::default()))
+        Ok(Cow::Owned(scope.rebase(section.xml, &NamespaceScope::default())))
     }
 
-    fn dublin_core(&self) -> Option<BTreeMap<&'static str, Vec<String>>> {
-        self.metadata.as_ref()?;
-        let scope = self.scope.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
-        let record = NamespaceScope::new(scope).rebase(self.xml, &NamespaceScope::default());
-        let core = WorkDescription::without_links(&ReadRecord::read(&record).ok()?).core;
+    /// The texts of the metadata; `None` if no crosswalk reads it, or if it is longer than a record that is converted: a
+    /// text that is cut would be a wrong claim.
+    fn dublin_core(
+        &self,
+        left: &mut DocumentBudget,
+    ) -> Result<Option<BTreeMap<&'static str, Vec<String>>>, DocumentTooLong> {
+        if self.metadata.is_none() {
+            return Ok(None);
+        }
+        let [list, response] = &self.around;
+        let used = used_in(self.xml, &[list, response]);
+        left.take(self.xml.len() + declared_bytes(&used))?;
+        let record = NamespaceScope::new(used.into_iter()).rebase(self.xml, &NamespaceScope::default());
+        let read = RecordView::read(&record).and_then(|view| ReadRecord::read_for_conversion(&view).ok());
+        let Some(read) = read.filter(ReadRecord::is_whole) else { return Ok(None) };
+        let core = WorkDescription::without_links(&read).core;
         let fields = core.fields().into_iter().filter(|(_, texts)| !texts.is_empty());
         let fields: BTreeMap<_, _> = fields
             .map(|(name, texts)| (name, texts.iter().map(|text| text.value.clone()).collect()))
             .collect();
-        (!fields.is_empty()).then_some(fields)
+        Ok((!fields.is_empty()).then_some(fields))
     }
+}
+
+/// The namespaces that XML may use, by prefix: the default one, and those whose prefix is a word in it, because values can be
+/// qualified names. `scopes` are those around it, from the inside to the outside.
+fn used_in<'s>(xml: &'s str, scopes: &[&'s NamespaceScope]) -> BTreeMap<&'s str, &'s str> {
+    let is_of_name = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let words = xml.split(|c| !is_of_name(c)).chain([""]);
+    words.filter_map(|word| Some((word, scopes.iter().find_map(|scope| scope.uri(word))?))).collect()
+}
+
+/// The number of bytes of declarations.
+fn declared_bytes(namespaces: &BTreeMap<&str, &str>) -> usize {
+    namespaces.iter().map(|(prefix, uri)| " xmlns:=\"\"".len() + prefix.len() + uri.len()).sum()
 }
 
 impl<'x> OaiResponse<'x> {
@@ -179,13 +222,13 @@ impl<'x> OaiResponse<'x> {
     pub fn read(xml: &'x [u8]) -> Result<Self, UnreadableResponse> {
         let text = std::str::from_utf8(xml).map_err(|error| UnreadableResponse(error.to_string()))?;
         // Responses are well-formed (invariant 2 of ARCHITECTURE.md), so the names of end tags are not compared again.
-        let mut reading = Reading { text, xml: XmlReader::of_part(text), scope: Arc::default() };
+        let mut reading = Reading { text, xml: XmlReader::of_part(text), around: SharedScopes::default() };
         let mut response = Self::default();
         let mut is_response = false;
         while let Some(event) = reading.xml.read()? {
             match event {
                 XmlEvent::Start(root) if root.local_name() == "OAI-PMH" => {
-                    reading.scope = root.declarations().into();
+                    reading.around = [Arc::default(), scope_of(root).into()];
                     reading.content(&mut response)?;
                     is_response = true;
                 }
@@ -204,7 +247,7 @@ struct Reading<'x> {
     text: &'x str,
     xml: XmlReader<'x>,
     /// The namespaces around the items.
-    scope: Arc<[(String, String)]>,
+    around: SharedScopes,
 }
 
 impl<'x> Reading<'x> {
@@ -283,7 +326,7 @@ impl<'x> Reading<'x> {
         tag: StartTag<'x>,
         item: impl Fn(&mut Self, StartTag<'x>, usize) -> Result<T, UnreadableResponse>,
     ) -> Result<OaiList<T>, UnreadableResponse> {
-        self.scope = self.scope.iter().cloned().chain(tag.declarations()).collect();
+        self.around[0] = scope_of(tag).into();
         let mut list = OaiList { items: Vec::new(), token: None, complete_list_size: None };
         while let Some(tag) = self.child(2)? {
             if tag.local_name() != "resumptionToken" {
@@ -299,16 +342,15 @@ impl<'x> Reading<'x> {
     }
 
     fn record(&mut self, tag: StartTag<'x>, start: usize) -> Result<OaiItem<'x>, UnreadableResponse> {
-        let of_record = tag.declarations();
-        let mut item = OaiItem { scope: Arc::clone(&self.scope), ..OaiItem::default() };
+        let mut item = OaiItem { own: scope_of(tag), around: self.around.clone(), ..OaiItem::default() };
         while let Some(tag) = self.child(3)? {
             match tag.local_name() {
                 "header" => {
                     item.is_deleted = is_deleted(tag)?;
                     item.header = self.fields(4)?;
                 }
-                "metadata" => item.metadata = self.section(tag, &of_record)?,
-                "about" => item.about.extend(self.section(tag, &of_record)?),
+                "metadata" => item.metadata = self.section(tag)?,
+                "about" => item.about.extend(self.section(tag)?),
                 _ => {}
             }
         }
@@ -317,11 +359,7 @@ impl<'x> Reading<'x> {
     }
 
     /// The content of the element that has just begun: from its first to its last child element.
-    fn section(
-        &mut self,
-        tag: StartTag<'x>,
-        of_record: &[(String, String)],
-    ) -> Result<Option<Section<'x>>, UnreadableResponse> {
+    fn section(&mut self, tag: StartTag<'x>) -> Result<Option<Section<'x>>, UnreadableResponse> {
         let depth = self.xml.depth();
         let (mut place, mut has_plain_names): (Option<Range<usize>>, _) = (None, false);
         while let Some(event) = self.xml.read()? {
@@ -342,7 +380,7 @@ impl<'x> Reading<'x> {
                     let section = place.map(|place| Section {
                         xml: self.text.get(place).unwrap_or_default(),
                         has_plain_names,
-                        scope: of_record.iter().cloned().chain(tag.declarations()).collect(),
+                        own: scope_of(tag),
                     });
                     return Ok(section);
                 }
@@ -351,6 +389,12 @@ impl<'x> Reading<'x> {
         }
         Err(UnreadableResponse("it ends within a record".to_owned()))
     }
+}
+
+/// The namespaces that an element declares.
+fn scope_of(tag: StartTag<'_>) -> NamespaceScope {
+    let declarations = tag.declarations();
+    NamespaceScope::new(declarations.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str())))
 }
 
 fn is_deleted(header: StartTag<'_>) -> Result<bool, XmlError> {
@@ -377,8 +421,10 @@ mod tests {
         let read = OaiResponse::read(xml.as_bytes()).expect("it is well-formed");
         let query = format!("repository=x{fields}");
         let parameters = RecordsParameters::read(query.as_bytes()).expect("legal");
-        let documents = read.records.items.iter().map(|item| item.document(parameters.fields()));
-        serde_json::to_value(documents.collect::<Vec<_>>()).expect("JSON")
+        let mut left = DocumentBudget::default();
+        let documents = read.records.items.iter().map(|item| item.document(parameters.fields(), &mut left));
+        let documents = documents.collect::<Result<Vec<_>, _>>().expect("they are short");
+        serde_json::to_value(documents).expect("JSON")
     }
 
     const LIST: &str = "<ListRecords xmlns:q='urn:q'><record xmlns:p='urn:p'><header><identifier>a&amp;b</identifier>\
@@ -426,6 +472,70 @@ mod tests {
             {"identifier": "a", "dublinCore": {"title": ["T & U", "V"], "date": ["2001"]}}, {"identifier": "b"}
         ]);
         assert_eq!(records(list, "&fields=dublinCore"), expected);
+    }
+
+    #[test]
+    fn dublin_core_has_whole_texts_or_is_absent() {
+        let core = |description: &str| {
+            let list = format!(
+                "<GetRecord><record><header><identifier>a</identifier></header><metadata><o:dc \
+                 xmlns:o='http://www.openarchives.org/OAI/2.0/oai_dc/' xmlns:dc='http://purl.org/dc/elements/1.1/'>\
+                 <dc:description>{description}</dc:description></o:dc></metadata></record></GetRecord>"
+            );
+            records(&list, "&fields=dublinCore")[0]["dublinCore"].clone()
+        };
+        let long = "word ".repeat(100_000);
+        assert_eq!(core(&long)["description"][0].as_str().map(str::len), Some(long.trim_end().len()));
+        assert_eq!(core(&long.repeat(3)), serde_json::Value::Null);
+    }
+
+    /// The error, or the number of bytes of metadata and `about`.
+    fn made(xml: &str, fields: &str) -> Result<usize, DocumentTooLong> {
+        let read = OaiResponse::read(xml.as_bytes()).expect("it is well-formed");
+        let query = format!("repository=x&fields={fields}");
+        let parameters = RecordsParameters::read(query.as_bytes()).expect("legal");
+        let mut left = DocumentBudget::default();
+        let made = read.records.items.iter().map(|item| {
+            let document = item.document(parameters.fields(), &mut left)?;
+            let about: usize = document.about.iter().flatten().map(|about| about.len()).sum();
+            Ok(about + document.metadata.map_or(0, |metadata| metadata.len()))
+        });
+        made.sum()
+    }
+
+    #[test]
+    fn long_namespaces_are_shared_until_documents_repeat_them() {
+        let uri = "u".repeat(1 << 20);
+        let record = |about: &str, count: usize| {
+            format!(
+                "<record xmlns:p='{uri}'><header><identifier>a</identifier></header>\
+                 <metadata><m/></metadata>{}</record>",
+                about.repeat(count)
+            )
+        };
+        let response = |records: &str| response(&format!("<ListRecords>{records}</ListRecords>"));
+        // Without a use, no section repeats the namespace. With copies this would take 100 GiB.
+        let unused = made(&response(&record("<about><b/></about>", 100_000)), "metadata,about");
+        assert!(unused.is_ok_and(|bytes| bytes < 8 << 20), "{unused:?}");
+        let used = made(&response(&record("<about><p:b/></about>", 20)), "about");
+        assert!(used.is_ok_and(|bytes| bytes > 20 << 20), "{used:?}");
+        let too_long = response(&record("<about><p:b/></about>", 40));
+        assert_eq!(made(&too_long, "about"), Err(DocumentTooLong));
+        assert!(made(&too_long, "metadata").is_ok());
+        let core = format!(
+            "<OAI-PMH xmlns:p='{uri}'><ListRecords>{}</ListRecords></OAI-PMH>",
+            "<record><header/><metadata><p:a/></metadata></record>".repeat(40)
+        );
+        assert_eq!(made(&core, "dublinCore"), Err(DocumentTooLong));
+    }
+
+    #[test]
+    fn many_namespaces_and_many_sections_take_little_time() {
+        let declarations: String = (0..100_000).map(|number| format!(" xmlns:p{number}='u'")).collect();
+        let records = "<record><header/><metadata><p7:a/></metadata></record>".repeat(50_000);
+        let xml = format!("<OAI-PMH{declarations}><ListRecords>{records}</ListRecords></OAI-PMH>");
+        // A search for each prefix in each section would take hours.
+        assert_eq!(made(&xml, "metadata"), Ok(50_000 * "<p7:a xmlns:p7=\"u\"/>".len()));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_api::{
-    FormatDocument, FormatList, ListCursor, ListPosition, OaiError, OaiItem, OaiList, OaiResponse, Operation,
-    RecordFields, RecordPage, RepositoryDocument, SetDocument, SetPage, TextFields, items_digest,
+    DocumentBudget, DocumentTooLong, FormatDocument, FormatList, ListCursor, ListPosition, OaiError, OaiItem,
+    OaiList, OaiResponse, Operation, RecordFields, RecordPage, RepositoryDocument, SetDocument, SetPage,
+    TextFields, items_digest, to_json,
 };
 use oaimend_html::fingerprint;
 use oaimend_oai::ErrorCode;
@@ -121,7 +122,9 @@ impl ApiPageRequest {
             Operation::Record => {
                 let record = response.records.items.pop();
                 let record = record.ok_or_else(|| problem(502, "the response has no record"))?;
-                Ok(self.whole(&record.document(self.selected())))
+                let record = record.document(self.selected(), &mut DocumentBudget::default());
+                let json = record.and_then(|record| to_json(&record)).map_err(too_long)?;
+                Ok(self.unchanging(json))
             }
             Operation::Formats => {
                 let formats = response.described.items.iter().map(|format| FormatDocument {
@@ -143,15 +146,18 @@ impl ApiPageRequest {
         let OaiResponse { response_date, records: list, .. } = response;
         let name = |item: &OaiItem<'_>| (item.identifier().into_owned(), item.datestamp().into_owned());
         let (shown, next) = self.shown(&list, name)?;
+        let mut left = DocumentBudget::default();
+        let records = shown.iter().map(|item| item.document(self.selected(), &mut left));
+        let records = records.collect::<Result<_, _>>().map_err(too_long)?;
         let is_whole = list.token.is_none() && self.resumed == ResumedPage::default();
         let page = RecordPage {
             response_date,
             complete_list_size: list.complete_list_size.or(is_whole.then_some(list.items.len() as u64)),
-            records: shown.iter().map(|item| item.document(self.selected())).collect(),
+            records,
             next,
         };
         // The responseDate makes each response another one, as in OAI-PMH.
-        Ok(json(200, encoded(&page)))
+        Ok(json(200, to_json(&page).map_err(too_long)?))
     }
 
     fn sets(&self, response: &OaiResponse<'_>) -> Result<Response, Refusal> {
@@ -232,7 +238,11 @@ impl ApiPageRequest {
 
     /// A document that changes only with what it describes.
     fn whole(&self, document: &impl Serialize) -> Response {
-        let text = encoded(document);
+        self.unchanging(serde_json::to_vec(document).expect("a document is JSON"))
+    }
+
+    /// The same as JSON.
+    fn unchanging(&self, text: Vec<u8>) -> Response {
         let version = fingerprint([text.as_slice()]);
         Self::versioned(text, &version, &self.headers)
     }
@@ -260,8 +270,8 @@ impl ApiPageRequest {
     }
 }
 
-fn encoded(document: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(document).expect("a document is JSON")
+fn too_long(error: DocumentTooLong) -> Refusal {
+    problem(502, &error.to_string())
 }
 
 /// A response with a document. Browsers must not execute the XML in it.
