@@ -106,7 +106,8 @@ pub struct SearchParameters {
     /// The query. Without it, all records are found.
     #[param(inline, value_type = Option<schemas::SearchQuery>, nullable = false)]
     pub q: Option<String>,
-    /// The id of the mirrored repository that is searched. Without it, it is all.
+    /// The id of the repository that is searched. It is mirrored, and its records have pages; others are refused. Without
+    /// it, all of these are searched.
     #[param(inline, value_type = Option<schemas::RepositoryId>, nullable = false)]
     pub repository: Option<String>,
     /// The type of the work.

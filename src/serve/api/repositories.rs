@@ -41,6 +41,11 @@ pub(crate) fn list(
     ApiPageRequest::versioned(document, &version, headers)
 }
 
+/// Whether the list has a repository with this id.
+pub(super) fn is_listed(served: &ServedRepositories, id: &str) -> bool {
+    all(served).iter().any(|repository| repository.id == id)
+}
+
 /// All repositories, in the order of their ids.
 fn all(served: &ServedRepositories) -> Vec<RepositorySummary> {
     let mappings = served.repositories.all();

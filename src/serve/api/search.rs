@@ -1,11 +1,13 @@
 //! A search of a program: the results that `/_search.json` has, in pages of a chosen length.
 
 use super::page::ApiPageRequest;
-use super::request::{SEARCH_LIMIT_DEFAULT, search_list};
+use super::repositories::is_listed;
+use super::request::{SEARCH_LIMIT_DEFAULT, search_list, unknown_repository_problem};
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::search::results_from;
 use crate::serve::problem::problem;
 use crate::serve::response::Response;
+use crate::serve::search::searched_repositories;
 use crate::serve::served::ServedRepositories;
 use http::HeaderMap;
 use oaimend_api::{ListCursor, ListPosition, SearchHitDocument, SearchPage, SearchParameters};
@@ -30,6 +32,9 @@ pub(crate) async fn answer(
             "this server has no search: no repository is mirrored, or search.enabled is false",
         );
     };
+    if let Some(refusal) = parameters.repository.as_deref().and_then(|id| refusal_of(served, id)) {
+        return refusal;
+    }
     let count = parameters.limit.unwrap_or(SEARCH_LIMIT_DEFAULT).min(FOUND_MAX.saturating_sub(offset));
     let found = results_from(served, gateway, (&**search, &address_of(parameters)), (offset, count)).await;
     let results = match found {
@@ -56,6 +61,22 @@ pub(crate) async fn answer(
     let document = serde_json::to_vec(&page).expect("a document is JSON");
     let version = fingerprint([document.as_slice()]);
     ApiPageRequest::versioned(document, &version, headers)
+}
+
+/// Why a repository cannot be searched: it does not exist, or none of its records is in the index. `None` if it can.
+fn refusal_of(served: &ServedRepositories, id: &str) -> Option<Response> {
+    if searched_repositories(&served.repositories).iter().any(|searched| searched == id) {
+        return None;
+    }
+    let of_mirror = id.strip_prefix("_mirror/").and_then(|id| served.mirrored(id));
+    if of_mirror.is_none() && !is_listed(served, id) {
+        return Some(unknown_repository_problem());
+    }
+    Some(problem(
+        400,
+        "this repository is not searched; send the id of a mirrored repository whose records have pages (ID instead of \
+         _mirror/ID), or leave repository out to search all of them",
+    ))
 }
 
 fn address_of(parameters: &SearchParameters) -> SearchAddress {

@@ -8,9 +8,10 @@ use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::change;
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::Proxy;
-use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with};
-use oaimend::config::{Config, CorsOrigins, RecordPages, ServeFrom, Views};
+use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, post};
+use oaimend::config::{Config, CorsOrigins, Mapping, RecordPages, ServeFrom, Views};
 use oaimend_store::{TokenKey, TokenUse};
+use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::process::Command;
@@ -171,6 +172,12 @@ fn every_kind_of_repository_is_read() {
             found.dedup();
             assert_eq!(found, numbered(0..25), "{path}");
         }
+        let searched = mirrored.get(&format!("/_api/v1/search?repository={encoded}&limit=1"));
+        if id == "x" {
+            assert_eq!(read(&searched)["total"], json!(25));
+        } else {
+            assert!(problem(&searched, 400).contains("is not searched"), "{id}");
+        }
         let described = read(&mirrored.get(&format!("/_api/v1/repositories/{encoded}")));
         assert_eq!((&described["id"], &described["kind"]), (&json!(id), &json!(kind)), "{described}");
         assert!(
@@ -227,14 +234,29 @@ fn a_search_finds_what_the_page_of_results_has() {
 
 #[test]
 fn a_repository_without_record_pages_is_not_searched() {
-    let mirrored = Mirrored::with(Collection::of(5), |mapping| mapping.records = RecordPages::Off, |_| {});
-    let found = mirrored.proxy.get("/_api/v1/search?q=title");
-    // No index is built before the first write, which a test cannot wait for without pages.
-    if found.status == 200 {
-        assert_eq!(read(&found)["total"], json!(0));
-    } else {
-        problem(&found, 503);
-    }
+    let (source, collection) = Collection::of(3).start();
+    let visible = Mapping::new("y", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    let visible = Mapping { mirror: super::gateway::mapping(&source).mirror, ..visible };
+    let mirrored = Mirrored::with(
+        Collection::of(5),
+        |mapping| mapping.records = RecordPages::Off,
+        |config| config.repositories.add_fixed(visible),
+    );
+    mirrored.proxy.wait_for_harvests("y", 1);
+    change(&collection, |collection| {
+        let now_secs = collection.now_secs;
+        let entry = collection.entries.get_mut(&identifier(0)).expect("it exists");
+        (entry.title, entry.datestamp_secs) = ("Renamed title".to_owned(), now_secs);
+    });
+    assert_eq!(post(mirrored.proxy.admin(), "/-/mirror/y/sync", "").status, 202);
+    // This change is after the harvests of both, so the index has followed them, too.
+    mirrored.proxy.wait_for_results("/_search.json?q=renamed", 1);
+    let found = read(&mirrored.get("/_api/v1/search?q=title"));
+    assert_eq!(found["total"], json!(3));
+    let of = |item: &Value| item["repository"].clone();
+    let repositories: Vec<_> = found["items"].as_array().expect("a list").iter().map(of).collect();
+    assert_eq!(repositories, ["y", "y", "y"].map(|id| json!(id)));
+    assert!(problem(&mirrored.get("/_api/v1/search?repository=x"), 400).contains("is not searched"));
     assert_eq!(harvest(mirrored.proxy.address(), RECORDS).0, numbered(0..5), "harvesters get it, too");
 }
 
@@ -289,6 +311,11 @@ fn bad_requests_are_problems_that_say_what_to_change() {
         ("/_api/v1/records?repository=x&limit=0", 400, "from 1 to 1000"),
         ("/_api/v1/records?repository=x&limit=1001", 400, "from 1 to 1000"),
         ("/_api/v1/search?limit=101", 400, "from 1 to 100"),
+        ("/_api/v1/search?repository=none", 404, "no such repository"),
+        ("/_api/v1/search?repository=_view/none", 404, "no such repository"),
+        ("/_api/v1/search?repository=_mirror/none", 404, "no such repository"),
+        ("/_api/v1/search?repository=_mirror/x", 400, "ID instead of _mirror/ID"),
+        ("/_api/v1/search?repository=_all", 400, "leave repository out"),
         ("/_api/v1/records?repository=x&colour=red", 400, "known are repository"),
         ("/_api/v1/records?repository=x&prefix=a&prefix=a", 400, "repeated"),
         ("/_api/v1/records?repository=x&fields=title", 400, "among identifier"),
