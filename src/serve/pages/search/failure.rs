@@ -1,5 +1,7 @@
 //! Why a search has no results.
 
+use super::items::UnshownResults;
+use crate::serve::pages::rendering::RenderingFailed;
 use crate::serve::response::Response;
 use oaimend_pages::html::SearchNotice;
 use oaimend_pages::texts::plain;
@@ -13,6 +15,8 @@ pub(crate) enum SearchFailure {
     Refused(String),
     Index(IndexError),
     Mirror,
+    /// The found records could not be rendered.
+    Rendering(RenderingFailed),
 }
 
 impl From<QueryError> for SearchFailure {
@@ -36,6 +40,15 @@ impl From<MirrorError> for SearchFailure {
     }
 }
 
+impl From<UnshownResults> for SearchFailure {
+    fn from(error: UnshownResults) -> Self {
+        match error {
+            UnshownResults::Mirror(error) => error.into(),
+            UnshownResults::Rendering(error) => Self::Rendering(error),
+        }
+    }
+}
+
 impl SearchFailure {
     /// The response. `refused` makes the one to a wrong request, and `notice` the one in place of results.
     pub(crate) fn response(
@@ -47,6 +60,9 @@ impl SearchFailure {
             Self::Refused(text) => return refused(&text),
             Self::Mirror => {
                 (SearchNotice::Unreadable, Some(Failure::new(Reason::Mirror, plain::UNREADABLE_MIRROR)))
+            }
+            Self::Rendering(error) => {
+                (SearchNotice::Unreadable, Some(Failure::new(Reason::Search, error.to_string())))
             }
             Self::Index(error) => {
                 let shown = match error {
@@ -64,5 +80,21 @@ impl SearchFailure {
                 .with("Proxy-Status", failure.proxy_status()),
             None => response,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_are_not_rendered_are_a_failure() {
+        let failure = SearchFailure::from(UnshownResults::from(RenderingFailed));
+        let response = failure.response(
+            |text| Response::text(400, text),
+            |notice| Response::text(notice.status(), notice.sentence()),
+        );
+        assert_eq!(response.status, 503);
+        assert!(response.headers.iter().any(|(name, _)| *name == "Retry-After"), "{:?}", response.headers);
     }
 }

@@ -73,7 +73,8 @@ async fn newest_of_set(
     };
     let found = RankedHits { hits: records.into_iter().map(hit).collect(), ..RankedHits::default() };
     let results = Results { served, rendering: &pages.rendering, query: Query::All };
-    Ok((name, results.of(found).await?.items))
+    let items = results.of(found).await.map_err(|_| ListNotice::Unreadable)?.items;
+    Ok((name, items))
 }
 
 /// The response with a feed that may change with each commit of the mirror.

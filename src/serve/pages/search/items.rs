@@ -2,7 +2,7 @@
 
 use crate::serve::pages::records::collection::{ServedFormats, SourceFacts};
 use crate::serve::pages::records::item::ItemRecords;
-use crate::serve::pages::rendering::RenderLimits;
+use crate::serve::pages::rendering::{RenderLimits, RenderingFailed};
 use crate::serve::served::ServedRepositories;
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
@@ -19,6 +19,15 @@ pub(super) struct Results<'a> {
     pub(super) query: Query,
 }
 
+/// Why results cannot be shown now. It is never an empty list.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnshownResults {
+    #[error(transparent)]
+    Mirror(#[from] MirrorError),
+    #[error(transparent)]
+    Rendering(#[from] RenderingFailed),
+}
+
 /// A found item as the mirror has it now.
 struct StoredItem {
     repository: String,
@@ -31,7 +40,7 @@ struct StoredItem {
 impl Results<'_> {
     /// The results of these hits: items as their pages describe them. Those that were deleted or damaged since they were
     /// indexed are left out, and those that the mirror serves in no format.
-    pub(super) async fn of(self, found: RankedHits) -> Result<SearchResults, MirrorError> {
+    pub(super) async fn of(self, found: RankedHits) -> Result<SearchResults, UnshownResults> {
         let (mut names, mut stored, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
         let mut formats = ServedFormats::default();
         for hit in found.hits {
@@ -43,7 +52,7 @@ impl Results<'_> {
             let records = match ItemRecords::read(store, repository, served, identifier).await {
                 Ok(Some(records)) => records,
                 Ok(None) | Err(MirrorError::Damaged) => continue,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             };
             let repository_name = self.name(&hit.repository, &mut names).await;
             bytes += records.bytes();
@@ -65,7 +74,7 @@ impl Results<'_> {
         Ok(SearchResults {
             total: found.total.records,
             is_estimate: found.total.is_estimate,
-            items: items.await.unwrap_or_default(),
+            items: items.await?,
             facets,
             facets_are_estimates,
         })

@@ -1,7 +1,7 @@
 //! The page of a view of chosen records, and the feed of its newest records.
 
 use super::feed::feed_response;
-use super::items::Results;
+use super::items::{Results, UnshownResults};
 use crate::config::ViewFile;
 use crate::serve::oai::mirror_views::newest_of_view;
 use crate::serve::pages::gateway::Gateway;
@@ -94,6 +94,9 @@ async fn newest(
     });
     let found = RankedHits { hits: hits.collect(), ..RankedHits::default() };
     let results = Results { served, rendering: &pages.rendering, query: Query::All };
-    let unreadable = |_| Failure::new(Reason::Mirror, plain::UNREADABLE_MIRROR);
-    Ok(results.of(found).await.map_err(unreadable)?.items)
+    let unshown = |error| match error {
+        UnshownResults::Mirror(_) => Failure::new(Reason::Mirror, plain::UNREADABLE_MIRROR),
+        UnshownResults::Rendering(error) => Failure::new(Reason::Search, error.to_string()),
+    };
+    Ok(results.of(found).await.map_err(unshown)?.items)
 }
