@@ -34,3 +34,4 @@ pub use parameters::{
 pub use problem::Problem;
 pub use response::{OaiError, OaiItem, OaiList, OaiResponse, TextFields, UnreadableResponse};
 pub use rules::{ParameterFault, Parameters};
+pub use schemas::{LIMIT_DEFAULT, LIMIT_MAX, SEARCH_LIMIT_DEFAULT};

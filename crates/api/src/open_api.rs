@@ -27,9 +27,13 @@ const PROBLEMS: &[(u16, &str)] = &[
         404,
         "The repository, the record, the format or the page with this cursor does not exist, or the server has no search",
     ),
+    (405, "The method is neither GET nor HEAD; the header Allow names both"),
     (409, "The source has changed the list while it was read; begin it again"),
     (URI_TOO_LONG, "The URL is too long"),
-    (502, "The source failed, and a retry is useless until a person removes the cause"),
+    (
+        502,
+        "The source failed, and a retry is useless until a person removes the cause; or the page is too long for this API",
+    ),
     (503, "The source failed, or a limit of this server is reached; retry after Retry-After seconds"),
     (504, "The source did not respond in time, and a retry is useless"),
 ];
@@ -91,6 +95,12 @@ fn describe(operation: Operation) -> OperationBuilder {
         Operation::Sets => list::<SetsParameters, SetPage>(described),
         Operation::Formats => list::<FormatsParameters, FormatList>(described),
         Operation::Search => list::<SearchParameters, SearchPage>(described),
+    };
+    let described = if operation == Operation::Records {
+        described
+    } else {
+        let known = ResponseBuilder::new().description("The document has the ETag in If-None-Match");
+        described.response("304", known)
     };
     PROBLEMS.iter().fold(described, |described, (status, text)| {
         let content = ContentBuilder::new().schema(Some(reference::<Problem>())).build();

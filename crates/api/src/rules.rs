@@ -236,6 +236,21 @@ mod tests {
     use crate::fields::RecordField;
 
     #[test]
+    fn a_query_has_more_than_blanks() {
+        let is_read = |q: &str| {
+            let bytes: String = q.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            SearchParameters::read(format!("q={bytes}").as_bytes()).is_ok()
+        };
+        let blanks: Vec<char> = ('\0'..=char::MAX).filter(|c| c.is_whitespace()).collect();
+        assert!(blanks.contains(&'\u{3000}'));
+        for blank in blanks {
+            assert!(!is_read(&blank.to_string()) && !is_read(&format!("{blank}{blank}")), "{blank:?}");
+            assert!(blank.is_control() && blank != '\u{85}' || is_read(&format!("a{blank}b")), "{blank:?}");
+        }
+        assert!(is_read("é") && is_read("\u{3000}海"));
+    }
+
+    #[test]
     fn days_are_those_of_the_calendar() {
         let is_read =
             |day: String| RecordsParameters::read(format!("repository=x&from={day}").as_bytes()).is_ok();

@@ -6,11 +6,13 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Maximum number of items that a page can be asked to have.
-pub(crate) const LIMIT_MAX: usize = 1_000;
+pub const LIMIT_MAX: usize = 1_000;
 /// The number of items of a page if the request does not say it.
-pub(crate) const LIMIT_DEFAULT: usize = 100;
+pub const LIMIT_DEFAULT: usize = 100;
 /// Maximum number of found records that a page can be asked to have.
 pub(crate) const SEARCH_LIMIT_MAX: usize = 100;
+/// The number of found records of a page if the request does not say it.
+pub const SEARCH_LIMIT_DEFAULT: usize = 20;
 /// Longest cursor, in characters.
 const CURSOR_CHARS_MAX: usize = 9_000;
 /// Longest identifier of a record, in characters.
@@ -65,16 +67,19 @@ schemas! {
     /// A cursor of this server. Others that match are refused, because their signature is wrong.
     Cursor = text("^oaiapi1_[A-Za-z0-9_-]+$", CURSOR_CHARS_MAX);
     /// The number of items of a page.
-    Limit = number_up_to(LIMIT_MAX);
+    Limit = number_up_to(LIMIT_MAX, LIMIT_DEFAULT);
     /// The number of found records of a page.
-    SearchLimit = number_up_to(SEARCH_LIMIT_MAX);
+    SearchLimit = number_up_to(SEARCH_LIMIT_MAX, SEARCH_LIMIT_DEFAULT);
     /// Different names of fields.
     Fields = ArrayBuilder::new()
         .items(RefOr::T(Schema::from(one_of(RecordField::ALL.iter().map(|field| field.name())).build())))
         .min_items(Some(1))
         .unique_items(true);
-    /// A query of the search: a text on one line with a character that is no blank.
-    SearchQuery = text(r"^[^\x00-\x1F\x7F]*[^\x00-\x20\x7F][^\x00-\x1F\x7F]*$", QUERY_CHARS_MAX);
+    /// A query of the search: a text on one line with a character that is no blank of Unicode (`White_Space`).
+    SearchQuery = text(
+        r"^[^\x00-\x1F\x7F]*[^\x00-\x20\x7F\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000][^\x00-\x1F\x7F]*$",
+        QUERY_CHARS_MAX
+    );
     /// A value that narrows a search: one that no record has finds nothing.
     SearchValue = text(r"^[!-~](?:[ -~]*[!-~])?$", VALUE_CHARS_MAX);
     /// A year.
@@ -90,9 +95,9 @@ fn text(pattern: &str, chars_max: usize) -> ObjectBuilder {
     text.max_length(Some(chars_max)).pattern(Some(pattern))
 }
 
-fn number_up_to(max: usize) -> ObjectBuilder {
+fn number_up_to(max: usize, default: usize) -> ObjectBuilder {
     let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(max as u64));
-    number.default(Some(LIMIT_DEFAULT.min(max).into()))
+    number.default(Some(default.into()))
 }
 
 fn one_of(names: impl Iterator<Item = &'static str>) -> ObjectBuilder {

@@ -6,8 +6,9 @@ use crate::serve::response::Response;
 use crate::serve::routes::PUBLIC;
 use http::HeaderMap;
 use oaimend_api::{
-    FormatsParameters, ListCursor, ListPosition, NoParameters, Operation, ParameterFault, Parameters,
-    RecordParameters, RecordsParameters, RepositoriesParameters, SearchParameters, SetsParameters, open_api,
+    FormatsParameters, LIMIT_DEFAULT, ListCursor, ListPosition, NoParameters, Operation, ParameterFault,
+    Parameters, RecordParameters, RecordsParameters, RepositoriesParameters, SearchParameters,
+    SetsParameters, open_api,
 };
 use oaimend_html::fingerprint;
 use oaimend_oai::{Request, Verb};
@@ -40,11 +41,6 @@ pub(crate) struct ApiRead {
     /// What is made of the response.
     pub(crate) page: ApiPageRequest,
 }
-
-/// The number of items of a page if the request does not say it.
-const LIMIT_DEFAULT: usize = 100;
-/// The number of found records of a page if the request does not say it.
-pub(super) const SEARCH_LIMIT_DEFAULT: usize = 20;
 
 /// Whether a request target is for the API.
 pub(crate) fn is_api(target: &[u8]) -> bool {

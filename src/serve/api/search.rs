@@ -2,7 +2,7 @@
 
 use super::page::ApiPageRequest;
 use super::repositories::is_listed;
-use super::request::{SEARCH_LIMIT_DEFAULT, search_list, unknown_repository_problem};
+use super::request::{search_list, unknown_repository_problem};
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::search::results_from;
 use crate::serve::problem::problem;
@@ -10,7 +10,9 @@ use crate::serve::response::Response;
 use crate::serve::search::searched_repositories;
 use crate::serve::served::ServedRepositories;
 use http::HeaderMap;
-use oaimend_api::{ListCursor, ListPosition, SearchHitDocument, SearchPage, SearchParameters};
+use oaimend_api::{
+    ListCursor, ListPosition, SEARCH_LIMIT_DEFAULT, SearchHitDocument, SearchPage, SearchParameters,
+};
 use oaimend_html::fingerprint;
 use oaimend_pages::search::{FacetKind, PAGE_ITEMS, PAGES_MAX, SearchAddress, SearchItem, SortOrder};
 use oaimend_store::TokenUse;

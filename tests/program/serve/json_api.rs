@@ -226,6 +226,10 @@ fn a_search_finds_what_the_page_of_results_has() {
     for key in ["identifier", "repository", "url", "title", "changed"] {
         assert_eq!(first["items"][0][key], json["items"][0][key], "{key}");
     }
+    let described = read(&mirrored.get("/_api/v1/openapi.json"));
+    let parameters = described["paths"]["/_api/v1/search"]["get"]["parameters"].as_array().expect("a list");
+    let limit = parameters.iter().find(|parameter| parameter["name"] == "limit").expect("it is described");
+    assert_eq!(json!(first["items"].as_array().map(Vec::len)), limit["schema"]["default"]);
     let got = mirrored.get("/_api/v1/search?q=title");
     let known =
         mirrored.get_with("/_api/v1/search?q=title", &format!("If-None-Match: {}\r\n", got.header("etag")));
