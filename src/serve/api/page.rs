@@ -7,9 +7,9 @@ use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_api::{
-    DocumentBudget, DocumentTooLong, FormatDocument, FormatList, ListCursor, ListPosition, OaiError, OaiItem,
-    OaiList, OaiResponse, Operation, RecordFields, RecordPage, RepositoryDocument, SetDocument, SetPage,
-    TextFields, items_digest, to_json,
+    DocumentBudget, DocumentTooLong, FormatDocument, FormatList, LIMIT_MAX, ListCursor, ListPosition,
+    OaiError, OaiItem, OaiList, OaiResponse, Operation, RecordFields, RecordPage, RepositoryDocument,
+    SetDocument, SetPage, TextFields, items_digest, to_json,
 };
 use oaimend_html::fingerprint;
 use oaimend_oai::ErrorCode;
@@ -111,9 +111,7 @@ impl ApiPageRequest {
 
     fn read(&self, xml: &[u8]) -> Result<Response, Refusal> {
         let mut response = OaiResponse::read(xml).map_err(|error| problem(502, &error.to_string()))?;
-        if let Some(error) = response.errors.first()
-            && !self.is_empty_list(error)
-        {
+        if let Some(error) = response.errors.iter().find(|error| !self.is_empty_list(error)) {
             return Err(self.refusal(error));
         }
         match self.operation {
@@ -192,7 +190,10 @@ impl ApiPageRequest {
         if before.is_none() {
             return Err(problem(
                 409,
-                "the source has changed this page of its list since the last request; begin the list again, or send no limit",
+                &format!(
+                    "the source has changed this page of its list since the last request; begin the list again, with a limit \
+                     of {LIMIT_MAX} so that fewer of its pages are divided, or harvest this repository by OAI-PMH"
+                ),
             ));
         }
         let end = delivered.saturating_add(self.limit);
@@ -280,4 +281,24 @@ fn json(status: u16, document: Vec<u8>) -> Response {
         .with("Content-Security-Policy", RESPONSE_SECURITY_POLICY.to_owned())
         .with("Cache-Control", "no-cache".to_owned())
         .compressible()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_empty_only_if_all_errors_say_so() {
+        let request = ApiPageRequest::new(Operation::Records, "x", HeaderMap::new(), TokenKey::new([1; 32]));
+        let status = |errors: &str| {
+            let xml = format!("<OAI-PMH>{errors}</OAI-PMH>");
+            let read = request.read(xml.as_bytes());
+            read.unwrap_or_else(|refusal| refusal).status
+        };
+        let (none, wrong) = ("<error code='noRecordsMatch'/>", "<error code='badArgument'>no</error>");
+        assert_eq!(status(none), 200);
+        assert_eq!(status(&format!("{none}{none}")), 200);
+        assert_eq!(status(&format!("{none}{wrong}")), 400);
+        assert_eq!(status(&format!("{wrong}{none}")), 400);
+    }
 }
