@@ -4,7 +4,8 @@ use crate::kind::ListKind;
 use crate::partition::{Part, partition};
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    HarvestProgress, ListFilter, ListQuery, MirrorError, MirrorStore, Prefix, RepositoryId, StoredRecord,
+    HarvestProgress, ListFilter, ListQuery, ListedPage, MirrorError, MirrorStore, Prefix, RepositoryId,
+    StoredRecord,
 };
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -53,6 +54,9 @@ pub enum SyncError {
     /// Records were lost to damage.
     #[error("records are damaged on disk; the next harvest fetches them again")]
     Damaged,
+    /// The repository was removed, and possibly harvested again, while the list was made.
+    #[error("the repository was removed while its list was made; request the list again")]
+    Removed,
     /// The part is none of the current collection.
     #[error("there is no such part; read the list that names the parts again")]
     UnknownPart,
@@ -78,13 +82,48 @@ pub(crate) struct ListedPart {
 /// The records of a format of a repository at one position.
 #[derive(Debug)]
 pub struct SyncedCollection {
-    pub(crate) store: Arc<dyn MirrorStore>,
-    repository: String,
-    prefix: String,
-    /// The number of the collection; 0 if nothing was committed to it.
-    number: u64,
+    pub(crate) records: Arc<SyncedRecords>,
     at_secs: UnixSecs,
     limits: Limits,
+}
+
+/// The stored records of a format, as long as the repository is not removed.
+#[derive(Debug)]
+pub(crate) struct SyncedRecords {
+    store: Arc<dyn MirrorStore>,
+    repository: String,
+    prefix: String,
+    /// The number of the collection. One that was removed and harvested again has another one.
+    number: u64,
+}
+
+impl SyncedRecords {
+    /// A page of a list.
+    ///
+    /// # Errors
+    ///
+    /// A record of the page is damaged, or the store cannot be read.
+    pub(crate) async fn page(&self, query: ListQuery) -> Result<ListedPage, SyncError> {
+        let page = self.store.list(query).await?;
+        // The harvest counts damaged records later than a read finds them.
+        if page.damaged > 0 { Err(SyncError::Damaged) } else { Ok(page) }
+    }
+
+    /// Checks that no read since the collection was opened lacks records.
+    ///
+    /// # Errors
+    ///
+    /// The repository was removed, so lists are empty since. Records were found damaged, so lists lack them since. The
+    /// store cannot be read.
+    pub(crate) async fn check_whole(&self) -> Result<(), SyncError> {
+        let version = self.store.version(RepositoryId(&self.repository), Prefix(&self.prefix)).await?;
+        match version {
+            Some(version) if version.collection != self.number => Err(SyncError::Removed),
+            Some(version) if version.damaged > 0 => Err(SyncError::Damaged),
+            Some(_) => Ok(()),
+            None => Err(SyncError::Removed),
+        }
+    }
 }
 
 impl SyncedCollection {
@@ -100,15 +139,15 @@ impl SyncedCollection {
         at_secs: UnixSecs,
         limits: Limits,
     ) -> Result<Self, SyncError> {
+        // Read before the progress, so that a removal in between changes the number.
+        let version = store.version(RepositoryId(repository), Prefix(prefix)).await?;
         let progress = store.progress(RepositoryId(repository), Prefix(prefix)).await?;
         check_complete(&progress)?;
-        let version = store.version(RepositoryId(repository), Prefix(prefix)).await?;
-        if version.is_some_and(|version| version.damaged > 0) {
-            return Err(SyncError::Damaged);
-        }
-        let number = version.map_or(0, |version| version.collection);
+        let number = version.ok_or(SyncError::Removed)?.collection;
         let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
-        Ok(Self { store, repository, prefix, number, at_secs, limits })
+        let records = Arc::new(SyncedRecords { store, repository, prefix, number });
+        records.check_whole().await?;
+        Ok(Self { records, at_secs, limits })
     }
 
     /// The position of its lists.
@@ -123,7 +162,7 @@ impl SyncedCollection {
     /// There are too many, or the store cannot be read.
     pub(crate) async fn parts(&self, kind: ListKind) -> Result<Vec<ListedPart>, SyncError> {
         let records_max = self.limits.part_records_max;
-        let counts = self.store.count_by_sequence(self.all(kind), records_max).await?;
+        let counts = self.records.store.count_by_sequence(self.all(kind), records_max).await?;
         let ranges = partition(&counts, records_max);
         if ranges.len() > self.limits.parts_max {
             return Err(SyncError::TooLarge(self.limits.parts_max));
@@ -135,12 +174,13 @@ impl SyncedCollection {
                 continue;
             };
             let Range { start: first, end } = range;
-            let part = Part { collection: self.number, at_secs: self.at_secs, first, end };
+            let part = Part { collection: self.records.number, at_secs: self.at_secs, first, end };
             if let Some(before) = parts.last_mut() {
                 before.until_secs = from_secs;
             }
             parts.push(ListedPart { part, from_secs, until_secs: self.at_secs });
         }
+        self.records.check_whole().await?;
         Ok(parts)
     }
 
@@ -156,7 +196,7 @@ impl SyncedCollection {
         &self,
         parts: &[ListedPart],
         (bytes_max, entry_bytes): (usize, fn(usize) -> usize),
-    ) -> Result<Option<ListedPart>, MirrorError> {
+    ) -> Result<Option<ListedPart>, SyncError> {
         let [first, .., last] = parts else { return Ok(None) };
         let whole = ListedPart { part: Part { end: last.part.end, ..first.part }, ..*first };
         let whole = ListedPart { until_secs: self.at_secs, ..whole };
@@ -169,7 +209,7 @@ impl SyncedCollection {
                 bytes_max,
                 with_bytes: false,
             };
-            let page = self.store.list(query).await?;
+            let page = self.records.page(query).await?;
             changes += page.records.len();
             bytes += page.records.iter().map(|record| entry_bytes(record.identifier.len())).sum::<usize>();
             if changes > self.limits.whole_changes_max || bytes > bytes_max {
@@ -183,8 +223,8 @@ impl SyncedCollection {
     }
 
     /// The part without records of a list that has none.
-    pub(crate) const fn empty_part(&self) -> ListedPart {
-        let part = Part { collection: self.number, at_secs: self.at_secs, first: 0, end: 0 };
+    pub(crate) fn empty_part(&self) -> ListedPart {
+        let part = Part { collection: self.records.number, at_secs: self.at_secs, first: 0, end: 0 };
         ListedPart { part, from_secs: self.at_secs, until_secs: self.at_secs }
     }
 
@@ -195,15 +235,16 @@ impl SyncedCollection {
     /// No list that was served can have named it, or the store cannot be read.
     pub(crate) async fn find_part(&self, kind: ListKind, part: Part) -> Result<ListedPart, SyncError> {
         let is_possible =
-            part.collection == self.number && part.at_secs <= self.at_secs && part.first <= part.end;
+            part.collection == self.records.number && part.at_secs <= self.at_secs && part.first <= part.end;
         // A part only loses records.
         if !is_possible
-            || self.store.count(self.filter(kind, &part)).await? > self.limits.part_records_max.get()
+            || self.records.store.count(self.filter(kind, &part)).await? > self.limits.part_records_max.get()
         {
             return Err(SyncError::UnknownPart);
         }
         let first = self.first_stamp(kind, part.at_secs, part.sequences()).await?;
         let next = self.first_stamp(kind, part.at_secs, part.end..u64::MAX).await?;
+        self.records.check_whole().await?;
         let until_secs = next.unwrap_or(part.at_secs);
         Ok(ListedPart { part, from_secs: first.unwrap_or(until_secs), until_secs })
     }
@@ -215,8 +256,8 @@ impl SyncedCollection {
 
     fn all(&self, kind: ListKind) -> ListFilter {
         ListFilter {
-            repository: self.repository.clone(),
-            prefix: self.prefix.clone(),
+            repository: self.records.repository.clone(),
+            prefix: self.records.prefix.clone(),
             live_only: !kind.has_changes(),
             ..ListFilter::default()
         }
@@ -228,13 +269,13 @@ impl SyncedCollection {
         kind: ListKind,
         at_secs: UnixSecs,
         sequences: Range<u64>,
-    ) -> Result<Option<UnixSecs>, MirrorError> {
+    ) -> Result<Option<UnixSecs>, SyncError> {
         let filter = ListFilter { until_secs: Some(at_secs), sequences: Some(sequences), ..self.all(kind) };
         let mut after = None;
         loop {
             let query =
                 ListQuery { filter: filter.clone(), after, count_max: 1, bytes_max: 1, with_bytes: false };
-            let page = self.store.list(query).await?;
+            let page = self.records.page(query).await?;
             let first = page.records.first().map(|record: &StoredRecord| record.stamp_secs);
             after = page.next;
             // A page without records may have a next one.

@@ -1,12 +1,12 @@
 //! A part of a list as a stream of pieces.
 
-use crate::collection::{ListedPart, SyncError, SyncedCollection};
+use crate::collection::{ListedPart, SyncError, SyncedCollection, SyncedRecords};
 use crate::kind::ListKind;
 use crate::part_writer::{PartPlace, PartWriter};
 use crate::partition::Part;
 use crate::resources::{ListUrls, Resources};
 use bytes::Bytes;
-use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
+use oaimend_store::{ListFilter, ListQuery, MirrorError, Position, StoredRecord};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -22,7 +22,7 @@ static BATCHES: Semaphore = Semaphore::const_new(BATCHES_AT_ONCE);
 /// A part that is being written. Memory is limited to one batch of records, and the manifest of a ZIP file.
 #[derive(Debug)]
 pub struct PartStream {
-    store: Arc<dyn MirrorStore>,
+    records: Arc<SyncedRecords>,
     filter: ListFilter,
     after: Option<Position>,
     /// `None` at the end.
@@ -63,7 +63,7 @@ impl PartStream {
         resources: Arc<dyn Resources>,
     ) -> Self {
         Self {
-            store: Arc::clone(&collection.store),
+            records: Arc::clone(&collection.records),
             filter: collection.filter(kind, &listed.part),
             after: None,
             writer: Some(PartWriter::new((kind, place), listed, urls, resources)),
@@ -74,8 +74,8 @@ impl PartStream {
     ///
     /// # Errors
     ///
-    /// A record is damaged, or the store cannot be read. The bytes so far are no complete part.
-    pub async fn next_piece(&mut self) -> Result<Option<Bytes>, MirrorError> {
+    /// A record is damaged, the repository was removed, or the store cannot be read. The bytes so far are no complete part.
+    pub async fn next_piece(&mut self) -> Result<Option<Bytes>, SyncError> {
         while let Some(writer) = self.writer.take() {
             let query = ListQuery {
                 filter: self.filter.clone(),
@@ -84,12 +84,13 @@ impl PartStream {
                 bytes_max: BATCH_BYTES_MAX,
                 with_bytes: true,
             };
-            let page = self.store.list(query).await?;
-            if page.damaged > 0 {
-                return Err(MirrorError::Damaged);
-            }
+            let page = self.records.page(query).await?;
             self.after = page.next;
-            let (writer, piece) = write(writer, page.records, page.next.is_none()).await?;
+            let is_last = page.next.is_none();
+            if is_last {
+                self.records.check_whole().await?;
+            }
+            let (writer, piece) = write(writer, page.records, is_last).await?;
             self.writer = writer;
             if !piece.is_empty() {
                 return Ok(Some(piece.into()));

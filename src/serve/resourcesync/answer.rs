@@ -175,7 +175,11 @@ fn document(xml: String) -> Response {
 /// A part while it is written. A part that fails at its start is a failure; one that fails later is aborted.
 async fn send(mut part: PartStream, content_type: &'static str) -> Result<Response, Missing> {
     let first = part.next_piece().await?;
-    let rest =
-        stream::try_unfold(part, async |mut part| Ok(part.next_piece().await?.map(|piece| (piece, part))));
+    let rest = stream::try_unfold(part, async |mut part| match part.next_piece().await {
+        Ok(piece) => Ok(piece.map(|piece| (piece, part))),
+        Err(SyncError::Store(error)) => Err(error),
+        Err(SyncError::Damaged) => Err(MirrorError::Damaged),
+        Err(error) => Err(MirrorError::Stopped(error.to_string())),
+    });
     Ok(Response::download(content_type, stream::iter(first.map(Ok)).chain(rest).boxed()))
 }

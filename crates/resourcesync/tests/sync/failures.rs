@@ -1,10 +1,11 @@
 //! What the mirror does not have completely is refused, and never a short list.
 
-use crate::world::{BASE, World};
+use crate::world::{BASE, Bodies, World, urls};
 use oaimend_oai::UnixSecs;
-use oaimend_resourcesync::SyncError;
+use oaimend_resourcesync::{ListDocument, ListKind, SyncError};
 use oaimend_rules::{MissingItem, Sighting};
 use oaimend_store::{HarvestProgress, MirrorStore as _, PageCommit, Prefix, RepositoryId};
+use std::sync::Arc;
 
 const LISTS: [&str; 4] = ["resourcelist", "changelist", "resourcedump", "changedump"];
 
@@ -100,4 +101,57 @@ async fn parts_that_no_list_named_do_not_exist() {
     world.fill(9).await;
     let refused = world.get(&parts[1]).await;
     assert!(matches!(refused, Err(SyncError::UnknownPart)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn damage_that_a_read_finds_first_is_a_failure() {
+    for list in LISTS {
+        let mut world = World::new(1);
+        world.is_quiet = true;
+        world.fill(7).await;
+        world.now_secs += 1;
+        // No list before: the store keeps blocks in memory that it has read.
+        world.damage();
+        let refused = get(&mut world, &format!("{list}.xml")).await;
+        assert!(matches!(refused, Err(SyncError::Damaged)), "{list}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_is_removed_meanwhile_has_no_list() {
+    for &kind in ListKind::ALL {
+        let mut world = World::new(1);
+        world.is_quiet = true;
+        world.fill(9).await;
+        world.now_secs += 1;
+        let collection = world.open().await.expect("it is complete");
+        world.store.forget(RepositoryId("x")).await.expect("forgotten");
+        for is_harvested_again in [false, true] {
+            if is_harvested_again {
+                world.fill(9).await;
+            }
+            let list = ListDocument::of(&collection, kind, &urls(), Arc::new(Bodies)).await;
+            let name = kind.name();
+            assert!(matches!(list, Err(SyncError::Removed)), "{name}, {is_harvested_again}: {list:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_a_repository_that_is_removed_meanwhile_has_no_end() {
+    for is_harvested_again in [false, true] {
+        let mut world = World::new(1);
+        world.is_quiet = true;
+        world.fill(3).await;
+        world.now_secs += 1;
+        let collection = world.open().await.expect("it is complete");
+        let list = ListDocument::of(&collection, ListKind::ChangeList, &urls(), Arc::new(Bodies)).await;
+        let Ok(ListDocument::Records(mut part)) = list else { panic!("{list:?}") };
+        world.store.forget(RepositoryId("x")).await.expect("forgotten");
+        if is_harvested_again {
+            world.fill(3).await;
+        }
+        let piece = part.next_piece().await;
+        assert!(matches!(piece, Err(SyncError::Removed)), "{is_harvested_again}: {piece:?}");
+    }
 }

@@ -21,7 +21,7 @@ const WHOLE_CHANGES: usize = 8;
 
 /// The metadata of the test are the bytes of the records.
 #[derive(Debug)]
-struct Bodies;
+pub(crate) struct Bodies;
 
 impl Resources for Bodies {
     fn url(&self, identifier: &str) -> String {
@@ -55,7 +55,7 @@ pub(crate) fn urls() -> ListUrls {
 
 /// See the module.
 pub(crate) struct World {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     pub(crate) store: Arc<RecordLog>,
     clock: StampClock,
     pub(crate) now_secs: i64,
@@ -78,7 +78,7 @@ impl World {
         let hostile = ["../../etc/passwd", "/etc/passwd", "C:\\x", "a b?c#d&e%2F", "é漢", "<x y='\"'/>", "."];
         let identifiers = hostile.into_iter().map(str::to_owned).chain((0..20).map(|n| format!("oai:x:{n}")));
         Self {
-            _folder: folder,
+            folder,
             store,
             clock,
             now_secs: 1_700_000_000,
@@ -183,6 +183,18 @@ impl World {
         let commit = self.clock.begin_commit(UnixSecs(self.now_secs));
         self.store_records(commit.stamp_secs(), records).await;
         self.clock.finish_commit(commit);
+    }
+
+    /// Damages all records on disk, so that the next read of one finds it.
+    pub(crate) fn damage(&self) {
+        for file in std::fs::read_dir(self.folder.path().join("mirror")).expect("readable") {
+            let path = file.expect("readable").path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                let bytes = std::fs::read(&path).expect("readable");
+                let damaged: Vec<u8> = bytes.into_iter().map(|byte| !byte).collect();
+                std::fs::write(path, damaged).expect("writable");
+            }
+        }
     }
 
     pub(crate) async fn open(&mut self) -> Result<SyncedCollection, SyncError> {
