@@ -107,8 +107,10 @@ async fn write(
     is_last: bool,
 ) -> Result<(Option<PartWriter>, Vec<u8>), MirrorError> {
     let stopped = |error: &dyn std::error::Error| MirrorError::Stopped(error.to_string());
-    let _turn = BATCHES.acquire().await.map_err(|error| stopped(&error))?;
+    let turn = BATCHES.acquire().await.map_err(|error| stopped(&error))?;
     let written = tokio::task::spawn_blocking(move || {
+        // The thread goes on if the client disconnects, so the turn is its own.
+        let _turn = turn;
         let mut piece = writer.write(&records)?;
         if is_last {
             piece.extend(writer.finish()?);
