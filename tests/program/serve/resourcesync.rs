@@ -114,6 +114,8 @@ fn lists_lead_from_the_source_description_to_the_bytes_of_the_records() {
         let got = mirrored.get(&path(&mirrored, entry));
         assert_eq!(got.status, 200, "{entry}");
         assert_eq!(got.header("content-type").split(';').next(), Some(attribute(entry, "type")));
+        // A cache in between must not have an older one than the list.
+        assert_eq!(got.header("cache-control"), "no-cache");
         check_bytes(entry, &got.body);
         let record = between(entry, "rel=\"describedby\" href=\"", "\"")[0].replace("&amp;", "&");
         let record = mirrored.get(record.strip_prefix(&base).expect("ours"));
@@ -122,7 +124,8 @@ fn lists_lead_from_the_source_description_to_the_bytes_of_the_records() {
     let changes = entries(&list(&mirrored, "changelist"));
     let last = changes.last().expect("30 changes");
     assert_eq!((changes.len(), attribute(last, "change")), (30, "deleted"));
-    assert_eq!(mirrored.get(&path(&mirrored, last)).status, 410);
+    let deleted = mirrored.get(&path(&mirrored, last));
+    assert_eq!((deleted.status, deleted.header("cache-control")), (410, "no-cache"));
     // The source is not needed.
     change(&mirrored.collection, |collection| collection.is_down = true);
     assert_eq!(entries(&list(&mirrored, "resourcelist")).len(), 29);

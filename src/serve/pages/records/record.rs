@@ -96,6 +96,15 @@ impl From<UnreadableRecord> for Missing {
 /// The `Cache-Control` of pages. They change with harvests only.
 pub(crate) const CACHE_CONTROL: &str = "public, max-age=300";
 
+/// The `Cache-Control` of responses that a cache must check each time it uses them.
+const NO_CACHE: &str = "no-cache";
+
+/// Whether a response is a resource of ResourceSync. Its lists are as of now, so a client that has read one must not get
+/// an older resource, or an older notice that it is deleted or unknown, from a cache in between.
+fn is_listed(form: RecordForm) -> bool {
+    form == RecordForm::RawMetadata
+}
+
 impl RecordRequest<'_> {
     /// Finds the record and its formats in the store.
     ///
@@ -295,7 +304,8 @@ impl Rendering {
     }
 
     fn with_head(&self, page: Response) -> Response {
-        let cache_control = if self.may_be_kept() { CACHE_CONTROL } else { "no-cache" };
+        let cache_control =
+            if self.may_be_kept() && !is_listed(self.form) { CACHE_CONTROL } else { NO_CACHE };
         let page = self.validators().add_to(page).with("Cache-Control", cache_control.to_owned());
         with_policies(page).compressible()
     }
@@ -448,6 +458,7 @@ pub(crate) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnc
         _ => Response::text(status, line),
     };
     let cache_control = match status {
+        404 | 410 if is_listed(form) => NO_CACHE,
         // The next harvest can find the record.
         404 => "public, max-age=60",
         410 => CACHE_CONTROL,
