@@ -1,7 +1,7 @@
 //! The records of a format at one position, and the parts of its lists.
 
 use crate::kind::ListKind;
-use crate::partition::{Part, partition};
+use crate::partition::{Change, Part, newest_whole_seconds, partition};
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
     HarvestProgress, ListFilter, ListQuery, ListedPage, MirrorError, MirrorStore, Prefix, RepositoryId,
@@ -23,7 +23,7 @@ const HEADERS_BATCH: usize = 1_000;
 pub struct Limits {
     /// Maximum number of records of a part.
     pub part_records_max: NonZeroU64,
-    /// Maximum number of changes of a change list without parts.
+    /// Maximum number of changes of a change list without parts. The specification allows 50,000 (section 7).
     pub whole_changes_max: usize,
     /// Maximum number of parts of a list. The specification allows 50,000 entries in an index (section 7).
     pub parts_max: usize,
@@ -83,6 +83,8 @@ pub(crate) struct ListedPart {
 #[derive(Debug)]
 pub struct SyncedCollection {
     pub(crate) records: Arc<SyncedRecords>,
+    /// The sequence after the last one.
+    end: u64,
     at_secs: UnixSecs,
     limits: Limits,
 }
@@ -143,11 +145,12 @@ impl SyncedCollection {
         let version = store.version(RepositoryId(repository), Prefix(prefix)).await?;
         let progress = store.progress(RepositoryId(repository), Prefix(prefix)).await?;
         check_complete(&progress)?;
-        let number = version.ok_or(SyncError::Removed)?.collection;
+        let version = version.ok_or(SyncError::Removed)?;
+        let (number, end) = (version.collection, version.next_sequence);
         let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
         let records = Arc::new(SyncedRecords { store, repository, prefix, number });
         records.check_whole().await?;
-        Ok(Self { records, at_secs, limits })
+        Ok(Self { records, end, at_secs, limits })
     }
 
     /// The position of its lists.
@@ -184,42 +187,75 @@ impl SyncedCollection {
         Ok(parts)
     }
 
-    /// All parts as one, if the list may be one document: it has at most this many bytes for entries of `entry_bytes`
-    /// for an identifier.
+    /// The newest changes as one part: whole seconds, as many as one document may have. It has at most `bytes_max` bytes for
+    /// entries of `entry_bytes` for an identifier. `None` if the last second alone exceeds a limit.
     ///
     /// `resync` of PyPI, a client that many use, reads no index of change lists.
     ///
     /// # Errors
     ///
-    /// The store cannot be read.
-    pub(crate) async fn whole_change_list(
+    /// A record is damaged, the repository was removed, or the store cannot be read.
+    pub(crate) async fn newest_changes(
         &self,
-        parts: &[ListedPart],
-        (bytes_max, entry_bytes): (usize, fn(usize) -> usize),
+        bytes_max: usize,
+        entry_bytes: &(dyn Fn(&str) -> usize + Sync),
     ) -> Result<Option<ListedPart>, SyncError> {
-        let [first, .., last] = parts else { return Ok(None) };
-        let whole = ListedPart { part: Part { end: last.part.end, ..first.part }, ..*first };
-        let whole = ListedPart { until_secs: self.at_secs, ..whole };
-        let (mut changes, mut bytes, mut after) = (0, 0, None);
+        let count_max = self.limits.whole_changes_max;
+        // One more than fits, which shows whether the second of the first one that fits is whole.
+        let first = self.first_of_newest(count_max as u64 + 1).await?;
+        let (mut changes, mut after) = (Vec::new(), None);
         loop {
             let query = ListQuery {
-                filter: self.filter(ListKind::ChangeList, &whole.part),
+                filter: self.filter(ListKind::ChangeList, &self.part(first)),
                 after,
                 count_max: HEADERS_BATCH,
-                bytes_max,
+                bytes_max: usize::MAX,
                 with_bytes: false,
             };
             let page = self.records.page(query).await?;
-            changes += page.records.len();
-            bytes += page.records.iter().map(|record| entry_bytes(record.identifier.len())).sum::<usize>();
-            if changes > self.limits.whole_changes_max || bytes > bytes_max {
-                return Ok(None);
-            }
+            changes.extend(page.records.iter().map(|record| Change {
+                stamp_secs: record.stamp_secs,
+                sequence: record.sequence,
+                bytes: entry_bytes(&record.identifier),
+            }));
             after = page.next;
             if after.is_none() {
-                return Ok(Some(whole));
+                break;
             }
         }
+        self.records.check_whole().await?;
+        let has_all = first == 0;
+        if has_all && changes.is_empty() {
+            return Ok(Some(self.empty_part()));
+        }
+        let newest = newest_whole_seconds(&changes, has_all, (count_max, bytes_max)).first();
+        Ok(newest.map(|first| ListedPart {
+            part: self.part(first.sequence),
+            from_secs: first.stamp_secs,
+            until_secs: self.at_secs,
+        }))
+    }
+
+    /// All changes from a sequence on.
+    fn part(&self, first: u64) -> Part {
+        Part { collection: self.records.number, at_secs: self.at_secs, first, end: self.end }
+    }
+
+    /// The lowest sequence from which on there are at most this many changes; 0 if there are no more. Later it may be
+    /// lower, because a range only loses changes.
+    async fn first_of_newest(&self, count_max: u64) -> Result<u64, MirrorError> {
+        let (mut low, mut high) = (0, self.end);
+        let mut tried = low;
+        while low < high {
+            let filter = self.filter(ListKind::ChangeList, &self.part(tried));
+            if self.records.store.count(filter).await? <= count_max {
+                high = tried;
+            } else {
+                low = tried + 1;
+            }
+            tried = low.midpoint(high);
+        }
+        Ok(high)
     }
 
     /// The part without records of a list that has none.

@@ -1,10 +1,10 @@
 //! The document at the URL of a list.
 
-use crate::collection::{SyncError, SyncedCollection};
+use crate::collection::{ListedPart, SyncError, SyncedCollection};
 use crate::document::part_index;
 use crate::kind::ListKind;
 use crate::part_stream::PartStream;
-use crate::part_writer::{DOCUMENT_BYTES_MAX, entry_bytes_max};
+use crate::part_writer::{DOCUMENT_BYTES_MAX, entry_bytes};
 use crate::resources::{ListUrls, Resources};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub enum ListDocument {
     /// The names of the parts, as XML.
     Parts(String),
-    /// The list itself, because it is one part.
+    /// The list itself, because it is one part, or the newest changes of it.
     Records(Box<PartStream>),
 }
 
@@ -29,20 +29,23 @@ impl ListDocument {
         urls: &ListUrls,
         resources: Arc<dyn Resources>,
     ) -> Result<Self, SyncError> {
-        let parts = collection.parts(kind).await?;
-        let only = match parts.as_slice() {
-            _ if kind.is_dump() => None,
-            [] => Some(collection.empty_part()),
-            [only] => Some(*only),
-            _ if kind.has_changes() => {
-                collection.whole_change_list(&parts, (DOCUMENT_BYTES_MAX, entry_bytes_max)).await?
+        let records = |part: &ListedPart, resources| {
+            let part = PartStream::of_list(collection, (kind, part), urls, resources);
+            Ok(Self::Records(Box::new(part)))
+        };
+        if kind == ListKind::ChangeList {
+            let entry_bytes = |identifier: &str| entry_bytes(identifier, &urls.repository, &*resources);
+            if let Some(newest) = collection.newest_changes(DOCUMENT_BYTES_MAX, &entry_bytes).await? {
+                return records(&newest, resources);
             }
-            _ => None,
-        };
-        let Some(only) = only else {
-            return Ok(Self::Parts(part_index(urls, kind, collection.at_secs(), &parts)));
-        };
-        let part = PartStream::of_list(collection, (kind, &only), urls, resources);
-        Ok(Self::Records(Box::new(part)))
+        }
+        let parts = collection.parts(kind).await?;
+        match parts.as_slice() {
+            _ if kind.is_dump() => {}
+            [] => return records(&collection.empty_part(), resources),
+            [only] => return records(only, resources),
+            _ => {}
+        }
+        Ok(Self::Parts(part_index(urls, kind, collection.at_secs(), &parts)))
     }
 }

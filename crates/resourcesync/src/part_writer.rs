@@ -5,6 +5,7 @@ use crate::document::{Entry, Root, Value, start, write_entry};
 use crate::kind::ListKind;
 use crate::package::Package;
 use crate::resources::{ListUrls, Resources};
+use oaimend_oai::escape;
 use oaimend_store::{IDENTIFIER_BYTES_MAX, MirrorError, RecordStatus, StoredRecord};
 use ring::digest::{SHA256, digest};
 use std::sync::Arc;
@@ -13,13 +14,24 @@ use std::sync::Arc;
 const RECORD_URL_BYTES_MAX: usize = 1_024;
 /// Usual maximum length of the rest of an entry, in bytes: the names, the hash, and the start of the URLs.
 const REST_BYTES: usize = 1_024;
+/// Maximum length of an entry of a list without its URLs, in bytes: the names, the hash, the times and the length.
+const NAMES_BYTES: usize = 512;
 /// Longest document, in bytes: the sitemap protocol allows 50 MiB. Also the longest manifest in memory.
 pub(crate) const DOCUMENT_BYTES_MAX: usize = 50 << 20;
 const _: () = assert!(PART_RECORDS as usize * entry_bytes_max(IDENTIFIER_BYTES_MAX) <= DOCUMENT_BYTES_MAX);
 
 /// Maximum length of the entry of an identifier of this length, in bytes. Percent-encoding triples it.
-pub(crate) const fn entry_bytes_max(identifier_bytes: usize) -> usize {
+const fn entry_bytes_max(identifier_bytes: usize) -> usize {
     3 * identifier_bytes + RECORD_URL_BYTES_MAX + REST_BYTES
+}
+
+/// Maximum length of the entry of a record, in bytes, whatever the record contains.
+pub(crate) fn entry_bytes(identifier: &str, collection_url: &str, resources: &dyn Resources) -> usize {
+    let mut urls = String::new();
+    for url in [&resources.url(identifier), &resources.record_url(identifier), collection_url] {
+        escape(url, &mut urls);
+    }
+    urls.len() + NAMES_BYTES
 }
 
 /// The manifest of a ZIP file (section 11.2).

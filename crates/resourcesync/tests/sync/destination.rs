@@ -196,7 +196,12 @@ impl Destination {
             self.unpack_all(world, "changedump").await.1
         } else {
             let since = if self.habits.skips_parts { Some(self.known.clone()) } else { None };
-            let (_, entries) = Document::all(world, "changelist", since.as_deref()).await;
+            let (document, entries) = Document::all(world, "changelist", since.as_deref()).await;
+            if document.metadata["from"] > self.known {
+                // The list lacks changes since then.
+                *self = Self::baseline(world, self.habits).await;
+                return;
+            }
             entries.into_iter().map(|entry| (entry, None)).collect()
         };
         let time = |entry: &Entry| entry.metadata["datetime"].clone();

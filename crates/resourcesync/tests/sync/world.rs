@@ -13,6 +13,7 @@ use oaimend_store::{
 use oaimend_store_local::RecordLog;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) const BASE: &str = "http://mirror.example";
@@ -175,10 +176,14 @@ impl World {
         self.now_secs += 60;
     }
 
-    /// Commits these records, with numbers as identifiers.
+    /// Commits this many records, with numbers from 0 on as identifiers.
     pub(crate) async fn fill(&mut self, count: usize) {
-        let records =
-            (0..count).map(|number| NewRecord { identifier: number.to_string(), ..self.new_record() });
+        self.fill_numbers(0..count).await;
+    }
+
+    /// Commits records with these identifiers.
+    pub(crate) async fn fill_numbers(&mut self, numbers: Range<usize>) {
+        let records = numbers.map(|number| NewRecord { identifier: number.to_string(), ..self.new_record() });
         let records: Vec<NewRecord> = records.collect();
         let commit = self.clock.begin_commit(UnixSecs(self.now_secs));
         self.store_records(commit.stamp_secs(), records).await;
