@@ -38,7 +38,7 @@ pub struct ChangesPage {
     pub changes: Vec<Change>,
     /// Where the next page begins: the second, and the place in it.
     pub next: (UnixSecs, Place),
-    /// Whether more changes are known already.
+    /// Whether there may be more changes already. The next page can be empty.
     pub has_more: bool,
 }
 
@@ -93,14 +93,12 @@ pub async fn read_changes(
             let reading = Reading { store, filter, collection: version.collection };
             has_more |= reading.read(after, count_max, &mut found).await?;
             found.sort_unstable_by_key(|(key, _)| *key);
-            if found.len() > count_max {
-                has_more = true;
-                found.truncate(count_max);
-            }
+            found.truncate(count_max);
             if found.len() == count_max
                 && let Some(((secs, ..), _)) = found.last()
             {
-                bound_secs = *secs;
+                // Later changes are not read from here on, so the page says that there may be more.
+                (bound_secs, has_more) = (*secs, true);
             }
         }
     }
@@ -178,5 +176,82 @@ impl Reading<'_> {
                 (after.secs, Some(ListPosition { secs: after.secs, sequence }))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_store::{NewRecord, PageCommit, RecordRepairs};
+    use oaimend_store_local::RecordLog;
+    use std::collections::BTreeSet;
+
+    const COUNT_MAX: usize = 1_000;
+    const UNTIL: UnixSecs = UnixSecs(200);
+
+    async fn commit(store: &RecordLog, (repository, count): (&str, usize), stamp_secs: i64) {
+        let record = |number| NewRecord {
+            identifier: format!("oai:{repository}:{number}"),
+            datestamp_secs: UnixSecs(0),
+            set_specs: Vec::new(),
+            status: RecordStatus::Live,
+            content_hash: 1,
+            bytes: bytes::Bytes::from_static(b"<record/>"),
+            repairs: RecordRepairs::default(),
+        };
+        let page = PageCommit {
+            repository: repository.to_owned(),
+            prefix: "oai_dc".to_owned(),
+            stamp_secs: UnixSecs(stamp_secs),
+            records: (0..count).map(record).collect(),
+            ..PageCommit::default()
+        };
+        store.commit(page).await.expect("in order");
+    }
+
+    /// Follows the feed until it says that there is nothing more. Returns the lengths of the pages.
+    async fn follow(store: &RecordLog, repositories: &[&str]) -> (Vec<usize>, BTreeSet<String>) {
+        let start = |id: &&str| FeedStart { repository: (*id).to_owned(), prefixes: Vec::new() };
+        let starts: Vec<FeedStart> = repositories.iter().map(start).collect();
+        let mut after = Position { store: 0, epoch: 0, secs: UnixSecs(0), place: Place::End };
+        let (mut lengths, mut found) = (Vec::new(), BTreeSet::new());
+        loop {
+            let page = read_changes(store, &starts, (&after, UNTIL), COUNT_MAX).await.expect("readable");
+            lengths.push(page.changes.len());
+            for change in page.changes {
+                assert!(found.insert(change.identifier), "a change comes twice");
+            }
+            (after.secs, after.place) = page.next;
+            if !page.has_more {
+                assert_eq!(page.next, (UNTIL, Place::End));
+                return (lengths, found);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_page_of_two_collections_does_not_hide_a_third_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = RecordLog::open(folder.path()).expect("a store");
+        for (collection, stamp_secs) in [(("a", 400), 90), (("b", 600), 100), (("c", 30), 150)] {
+            commit(&store, collection, stamp_secs).await;
+        }
+        let (lengths, found) = follow(&store, &["a", "b", "c"]).await;
+        assert_eq!((lengths, found.len()), (vec![1_000, 30], 1_030));
+        assert!(found.contains("oai:c:29"));
+        let (lengths, found) = follow(&store, &["c", "b", "a"]).await;
+        assert_eq!((lengths, found.len()), (vec![1_000, 30], 1_030));
+    }
+
+    #[tokio::test]
+    async fn a_full_page_of_one_collection_is_read_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = RecordLog::open(folder.path()).expect("a store");
+        commit(&store, ("a", COUNT_MAX), 100).await;
+        let (lengths, found) = follow(&store, &["a"]).await;
+        assert_eq!((lengths, found.len()), (vec![1_000, 0], 1_000));
+        commit(&store, ("b", 5), 150).await;
+        let (lengths, found) = follow(&store, &["a", "b"]).await;
+        assert_eq!((lengths, found.len()), (vec![1_000, 5], 1_005));
     }
 }
