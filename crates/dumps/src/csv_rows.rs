@@ -1,4 +1,5 @@
-//! The rows of a dump as CSV (RFC 4180): one for each record, on one line each.
+//! The rows of a dump as CSV (RFC 4180): one for each record. Texts of the metadata are on one line; a line break of an
+//! identifier or a setSpec stays, in a quoted cell.
 
 use oaimend_record::{DublinCore, RecordDocument, Text, WorkDescription};
 use oaimend_repository::{DeliveredRecord, RecordView};

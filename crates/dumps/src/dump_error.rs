@@ -32,6 +32,12 @@ pub enum DumpError {
         /// The limit, in bytes.
         max_bytes: u64,
     },
+    /// The records of two repositories have one identifier, and a tape holds one record with it.
+    #[error(
+        "two repositories have records with one identifier, and a tape holds one of them only; set mirror.collisions to \
+         prefer, newest or closest-to-origin for _all, or request the format jsonl or csv, which have both"
+    )]
+    Collision,
     /// A record cannot be written into a dump.
     #[error("the record {identifier} cannot be written: {problem}")]
     Record {

@@ -243,12 +243,14 @@ mod tests {
     use crate::dump_form::DumpForm;
     use crate::dump_query::DumpQuery;
     use crate::dump_writer::DumpWriter;
+    use crate::row_index::RecordKey;
     use oaimend_tape::TapeDescription;
 
     fn kept(folder: &DumpFolder, repository: &str, position: &str) -> Manifest {
         let query = DumpQuery::read(&format!("repository={repository}")).expect("legal");
         let part = folder.new_part().expect("writable");
-        let writer = DumpWriter::begin(part, DumpForm::Jsonl, ("oai_dc", TapeDescription::default()), 1_000);
+        let about = ("oai_dc", TapeDescription::default());
+        let writer = DumpWriter::begin(part, DumpForm::Jsonl, about, RecordKey::Identifier, 1_000);
         let written = writer.expect("writable").finish().expect("writable");
         let manifest = Manifest {
             selection: query.selection,

@@ -3,14 +3,15 @@
 use crate::csv_rows;
 use crate::dump_error::DumpError;
 use crate::dump_form::DumpForm;
-use crate::row_index::{LastRows, RowIndex};
+use crate::row_index::{LastRows, RecordKey, RowIndex};
 use oaimend_mirror::export::ExportedRecord;
 use oaimend_repository::DeliveredRecord;
 use oaimend_store::check_free_space;
 use oaimend_tape::{OnDuplicate, TapeBuild, TapeDescription, TapeRecord, index_path};
 use ring::digest::{Context, SHA256};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write};
+use std::io::{self, BufReader, BufWriter, Read as _, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -32,8 +33,10 @@ pub struct DumpWriter {
 }
 
 enum Output {
-    Lines { form: DumpForm, file: BufWriter<File>, index: RowIndex },
-    Tape(Box<TapeBuild>),
+    /// The place of a row in the index is its place in the file after the head.
+    Rows { form: DumpForm, file: BufWriter<File>, index: RowIndex },
+    /// A tape has one record with an identifier, so the index finds those of two repositories.
+    Tape { build: Box<TapeBuild>, index: Option<RowIndex> },
 }
 
 /// A dump that was written.
@@ -58,8 +61,8 @@ impl WrittenDump {
 }
 
 impl DumpWriter {
-    /// Begins a dump of records of this format. `description` is what a tape says about itself. A dump of more than
-    /// `bytes_max` fails.
+    /// Begins a dump of records of this format. `description` is what a tape says about itself. A record replaces an
+    /// earlier one with the same `key`. A dump of more than `bytes_max` fails.
     ///
     /// # Errors
     ///
@@ -68,21 +71,31 @@ impl DumpWriter {
         folder: TempDir,
         form: DumpForm,
         (prefix, description): (&str, TapeDescription),
+        key: RecordKey,
         bytes_max: u64,
     ) -> Result<Self, DumpError> {
         let path = folder.path().join(FILE);
         let output = match form {
-            DumpForm::XmlTape => Output::Tape(Box::new(TapeBuild::begin(&path, description)?)),
+            DumpForm::XmlTape => {
+                let build = Box::new(TapeBuild::begin(&path, description)?);
+                let index = match key {
+                    RecordKey::Identifier => None,
+                    RecordKey::IdentifierAndRepository => {
+                        Some(RowIndex::new(folder.path(), RecordKey::Identifier)?)
+                    }
+                };
+                Output::Tape { build, index }
+            }
             DumpForm::Jsonl | DumpForm::Csv => {
                 let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create_new(&path)?);
                 file.write_all(&head_of(form))?;
-                Output::Lines { form, file, index: RowIndex::new(folder.path())? }
+                Output::Rows { form, file, index: RowIndex::new(folder.path(), key)? }
             }
         };
         Ok(Self { folder, prefix: prefix.to_owned(), bytes_max, added: 0, written_bytes: 0, output })
     }
 
-    /// Adds a record, in place of an earlier one with the same identifier.
+    /// Adds a record, in place of an earlier one with the same key.
     ///
     /// # Errors
     ///
@@ -93,13 +106,13 @@ impl DumpWriter {
         }
         self.added += 1;
         match &mut self.output {
-            Output::Lines { form, file, index } => {
-                let line = if *form == DumpForm::Csv { csv_rows::row(record) } else { json_line(record) };
-                self.written_bytes += line.len() as u64;
-                file.write_all(&line)?;
-                index.add(&record.identifier, record.deleted)?;
+            Output::Rows { form, file, index } => {
+                let row = if *form == DumpForm::Csv { csv_rows::row(record) } else { json_line(record) };
+                self.written_bytes += row.len() as u64;
+                file.write_all(&row)?;
+                index.add(record, row.len() as u64)?;
             }
-            Output::Tape(build) => {
+            Output::Tape { build, index } => {
                 self.written_bytes += record.xml.len() as u64;
                 let read = TapeRecord::from_oai(&record.identifier, &self.prefix, &record.xml);
                 let read = read.map_err(|error| DumpError::Record {
@@ -108,6 +121,9 @@ impl DumpWriter {
                 })?;
                 let (datestamp, set_specs) = (record.datestamp.clone(), record.set_specs.clone());
                 build.add(&TapeRecord { datestamp, set_specs, is_deleted: record.deleted, ..read })?;
+                if let Some(index) = index {
+                    index.add(record, record.xml.len() as u64)?;
+                }
             }
         }
         if self.written_bytes > self.bytes_max {
@@ -120,20 +136,26 @@ impl DumpWriter {
     ///
     /// # Errors
     ///
-    /// The disk fails, or too many records have changed meanwhile.
+    /// The disk fails, too many records have changed meanwhile, or the records of two repositories in a tape have one
+    /// identifier.
     pub fn finish(self) -> Result<WrittenDump, DumpError> {
         let Self { folder, output, .. } = self;
         let path = folder.path().join(FILE);
         let (records, deleted) = match output {
-            Output::Lines { form, file, index } => {
-                file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-                let LastRows { replaced, records, deleted } = index.last_rows()?;
+            Output::Rows { form, file, index } => {
+                file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                let LastRows { replaced, records, deleted, .. } = index.last_rows()?;
                 if !replaced.is_empty() {
-                    without_rows(&path, &head_of(form), &replaced)?;
+                    without_rows(&path, head_of(form).len() as u64, &replaced)?;
                 }
                 (records, deleted)
             }
-            Output::Tape(build) => {
+            Output::Tape { build, index } => {
+                if let Some(index) = index
+                    && index.last_rows()?.has_collisions
+                {
+                    return Err(DumpError::Collision);
+                }
                 let built = build.finish(OnDuplicate::KeepLast)?;
                 std::fs::remove_file(index_path(&path))?;
                 (built.catalog.records(), built.catalog.deleted())
@@ -160,25 +182,20 @@ fn json_line(record: &DeliveredRecord) -> Vec<u8> {
     line.to_line().into_bytes()
 }
 
-/// Writes a file again without these lines after its head. Every record is one line.
-fn without_rows(path: &Path, head: &[u8], dropped: &[u64]) -> Result<(), DumpError> {
+/// Writes a file again without these rows, whose places are counted after its head.
+fn without_rows(path: &Path, head_bytes: u64, dropped: &[Range<u64>]) -> Result<(), DumpError> {
     let kept = path.with_extension("kept");
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
     let mut writer = BufWriter::with_capacity(BUFFER_BYTES, File::create_new(&kept)?);
-    let mut passed = vec![0; head.len()];
-    reader.read_exact(&mut passed)?;
-    writer.write_all(&passed)?;
-    let (mut dropped, mut line) = (dropped.iter().peekable(), Vec::new());
-    for number in 0_u64.. {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        if dropped.next_if(|next| **next == number).is_none() {
-            writer.write_all(&line)?;
-        }
+    let mut at = 0;
+    for Range { start, end } in dropped {
+        let (start, end) = (head_bytes + start, head_bytes + end);
+        io::copy(&mut (&mut reader).take(start - at), &mut writer)?;
+        reader.seek_relative(i64::try_from(end - start).map_err(io::Error::other)?)?;
+        at = end;
     }
-    writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    io::copy(&mut reader, &mut writer)?;
+    writer.into_inner().map_err(io::IntoInnerError::into_error)?;
     std::fs::rename(kept, path)?;
     Ok(())
 }
@@ -195,5 +212,81 @@ fn digest_of(path: &Path) -> Result<(u64, String), DumpError> {
         }
         context.update(&buffer[..read]);
         bytes += read as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_store::RecordRepairs;
+
+    fn record(identifier: &str, repository: &str, title: &str) -> DeliveredRecord {
+        let xml = format!(
+            "<record><header><identifier>{identifier}</identifier><datestamp>2026-01-01T00:00:00Z</datestamp>\
+             <setSpec>{repository}</setSpec></header><metadata><d:dc \
+             xmlns:d=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\
+             <dc:title>{title}</dc:title></d:dc></metadata></record>"
+        );
+        DeliveredRecord {
+            identifier: identifier.to_owned(),
+            datestamp: "2026-01-01T00:00:00Z".to_owned(),
+            deleted: false,
+            set_specs: vec![repository.to_owned(), format!("{repository}:a\nb")],
+            datestamp_at: 0..0,
+            repairs: RecordRepairs::default(),
+            xml,
+        }
+    }
+
+    fn write(form: DumpForm, key: RecordKey, records: &[DeliveredRecord]) -> Result<WrittenDump, DumpError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let about = ("oai_dc", TapeDescription::default());
+        let mut writer = DumpWriter::begin(folder, form, about, key, 1 << 20)?;
+        for record in records {
+            writer.add(record)?;
+        }
+        writer.finish()
+    }
+
+    fn text(dump: &WrittenDump) -> String {
+        std::fs::read_to_string(dump.path()).expect("readable")
+    }
+
+    #[test]
+    fn records_of_two_repositories_with_one_identifier_are_both_in_a_dump() {
+        let records = [record("oai:a:1", "x", "first"), record("oai:a:1", "y", "other")];
+        let records = [&records[..], &[record("oai:a:1", "x", "second")]].concat();
+        for form in [DumpForm::Jsonl, DumpForm::Csv] {
+            let both = write(form, RecordKey::IdentifierAndRepository, &records).expect("writable");
+            let found = ["first", "other", "second"].map(|title| text(&both).contains(title));
+            assert_eq!((both.records, found), (2, [false, true, true]), "{form:?}");
+            let one = write(form, RecordKey::Identifier, &records).expect("writable");
+            let found = ["first", "other", "second"].map(|title| text(&one).contains(title));
+            assert_eq!((one.records, found), (1, [false, false, true]), "{form:?}");
+        }
+        let refused = write(DumpForm::XmlTape, RecordKey::IdentifierAndRepository, &records);
+        let error = refused.expect_err("a tape has one of them").to_string();
+        assert!(error.contains("mirror.collisions"), "{error}");
+        let of_one = [records[0].clone(), records[2].clone()];
+        let tape = write(DumpForm::XmlTape, RecordKey::IdentifierAndRepository, &of_one);
+        assert_eq!(tape.expect("one repository").records, 1);
+    }
+
+    #[test]
+    fn line_breaks_in_identifiers_do_not_shift_the_rows() {
+        let records: Vec<DeliveredRecord> =
+            [("a\nb", "one"), ("c\r\nd\n", "two"), ("a\nb", "three"), ("e", "four")]
+                .map(|(identifier, title)| record(identifier, "x\ny", title))
+                .into();
+        for form in [DumpForm::Csv, DumpForm::Jsonl] {
+            let replaced = write(form, RecordKey::Identifier, &records).expect("writable");
+            let expected = write(form, RecordKey::Identifier, &records[1..]).expect("writable");
+            assert_eq!((replaced.records, text(&replaced)), (3, text(&expected)), "{form:?}");
+        }
+        let csv = text(&write(DumpForm::Csv, RecordKey::Identifier, &records).expect("writable"));
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        let rows: Vec<_> = reader.records().map(|row| row.expect("a legal row")).collect();
+        let identifiers: Vec<&str> = rows.iter().map(|row| &row[0]).collect();
+        assert_eq!(identifiers, ["c\r\nd\n", "a\nb", "e"]);
     }
 }

@@ -31,3 +31,4 @@ pub use dump_writer::{DumpWriter, WrittenDump};
 pub use list_reader::{DumpList, ListReader};
 pub use manifest::{Gap, Manifest};
 pub use position::{Place, Position, StaleReason, StoreState};
+pub use row_index::RecordKey;

@@ -112,10 +112,11 @@ impl Task {
         let (sender, mut pages) = mpsc::channel::<Vec<DeliveredRecord>>(PAGES_WAITING);
         let (folder, form, prefix) =
             (Arc::clone(&served.dumps.folder), selection.form(), selection.prefix.clone());
+        let key = source.record_key(served);
         let writing = tokio::task::spawn_blocking(move || {
             let part = folder.new_part()?;
             let start = (&*prefix, description);
-            let mut writer = DumpWriter::begin(part, form, start, DumpFolder::DUMP_BYTES_MAX)?;
+            let mut writer = DumpWriter::begin(part, form, start, key, DumpFolder::DUMP_BYTES_MAX)?;
             while let Some(records) = pages.blocking_recv() {
                 for record in &records {
                     writer.add(record)?;

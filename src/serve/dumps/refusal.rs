@@ -90,7 +90,7 @@ impl Refusal {
 fn of_error(error: &DumpError) -> (u16, String, Option<u64>) {
     match error {
         DumpError::Refused(text) => (400, text.clone(), None),
-        DumpError::TooLarge { .. } => (400, error.to_string(), None),
+        DumpError::TooLarge { .. } | DumpError::Collision => (400, error.to_string(), None),
         DumpError::Failed(failure) => (failure.status(), failure.text(), failure.retry_after()),
         DumpError::Forgotten => (503, error.to_string(), Some(1)),
         DumpError::TooManyChanges => (503, error.to_string(), Some(RETRY_SECS)),

@@ -7,12 +7,12 @@ use crate::serve::oai::mirror_views::{aggregate_view, mirror_view, subject_view,
 use crate::serve::oai::target::TargetRepository;
 use crate::serve::served::ServedRepositories;
 use oaimend_base::clock;
-use oaimend_dumps::{DumpError, DumpFolder, Gap, StoreState};
+use oaimend_dumps::{DumpError, DumpFolder, Gap, RecordKey, StoreState};
 use oaimend_mirror::status::repository_status;
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Repository;
-use oaimend_store::{MirrorError, Prefix, RepositoryId};
+use oaimend_store::{Collisions, MirrorError, Prefix, RepositoryId};
 use oaimend_tape::{TapeDescription, TapeFormat, TapeGap};
 use siphasher::sip::SipHasher13;
 use std::hash::{Hash as _, Hasher as _};
@@ -78,6 +78,16 @@ impl DumpSource {
         let Self::One(mapping) = self else { return Ok(None) };
         let version = served.store.mirror.version(RepositoryId(mapping.id()), Prefix(prefix)).await?;
         Ok(version.map(|version| version.collection))
+    }
+
+    /// By what a record is found that a later one replaces: views of several repositories show one record of each of them
+    /// with an identifier, unless they choose one.
+    pub(super) fn record_key(&self, served: &ServedRepositories) -> RecordKey {
+        match self {
+            Self::One(_) => RecordKey::Identifier,
+            Self::All if served.mirror.policy().collisions != Collisions::KeepBoth => RecordKey::Identifier,
+            Self::All | Self::View(_) => RecordKey::IdentifierAndRepository,
+        }
     }
 
     /// A number that is another one once a record has changed. It may change more often.
