@@ -46,6 +46,18 @@ pub enum DumpError {
         /// The reason.
         problem: String,
     },
+    /// The disk has too little space for another dump, and no kept dump can make room any more.
+    #[error(
+        "the disk of the dumps has {} MiB of free space, and a dump needs {} MiB; free space on it, or select less",
+        free_bytes >> 20,
+        min_bytes >> 20
+    )]
+    NoSpace {
+        /// The free space, in bytes.
+        free_bytes: u64,
+        /// The free space that is needed, in bytes.
+        min_bytes: u64,
+    },
     /// The disk fails, or is full.
     #[error("the folder of the dumps: {0}; check space and rights of the data folder")]
     Disk(Arc<dyn std::error::Error + Send + Sync>),

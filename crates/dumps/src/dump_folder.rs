@@ -8,6 +8,7 @@
 use crate::dump_error::DumpError;
 use crate::dump_query::Selection;
 use crate::dump_writer::WrittenDump;
+use crate::kept_dumps::{DumpPart, Kept, KeptDumps, dump_of, remove_file};
 use crate::manifest::Manifest;
 use crate::position::Position;
 use std::fs::{self, DirBuilder, File};
@@ -15,8 +16,7 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::{Builder, NamedTempFile};
 
 /// Maximum number of bytes of all dumps that are kept. The oldest ones make room.
 const DUMPS_BYTES_MAX: u64 = 20 << 30;
@@ -25,7 +25,6 @@ const DUMPS_MAX: usize = 1_000;
 /// Maximum length of a manifest that is read, in bytes.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 const ID_FILE: &str = "store.id";
-const MANIFEST: &str = "json";
 /// The beginning of the names of what is being written.
 const PART: &str = ".part-";
 
@@ -33,6 +32,7 @@ const PART: &str = ".part-";
 #[derive(Debug)]
 pub struct DumpFolder {
     folder: PathBuf,
+    kept: KeptDumps,
     /// The id of the store, once the folder was opened.
     store: Mutex<Option<u64>>,
 }
@@ -52,7 +52,8 @@ impl DumpFolder {
 
     /// The folder of a data folder. It is created when it is first used.
     pub fn new(data: &Path) -> Self {
-        Self { folder: data.join("dumps"), store: Mutex::default() }
+        let folder = data.join("dumps");
+        Self { kept: KeptDumps::new(folder.clone()), folder, store: Mutex::default() }
     }
 
     /// The id of the store. The first call creates the folder, and removes what a killed process has left.
@@ -99,9 +100,9 @@ impl DumpFolder {
     /// # Errors
     ///
     /// It cannot be created.
-    pub fn new_part(&self) -> Result<TempDir, DumpError> {
+    pub fn new_part(&self) -> Result<DumpPart, DumpError> {
         self.store_id()?;
-        Ok(Builder::new().prefix(PART).tempdir_in(&self.folder)?)
+        Ok(DumpPart::new(Builder::new().prefix(PART).tempdir_in(&self.folder)?, self.kept.clone()))
     }
 
     /// The last dump of a selection, or that of this position; `None` if it is not kept.
@@ -116,7 +117,7 @@ impl DumpFolder {
     ) -> Result<Option<KeptDump>, DumpError> {
         self.store_id()?;
         let key = selection.key();
-        let mut kept = self.kept()?;
+        let mut kept = self.kept.list()?;
         kept.retain(|kept| kept.name.strip_prefix(&*key).is_some_and(|rest| rest.starts_with('.')));
         for Kept { name, .. } in kept.iter().rev() {
             let Some(manifest) = self.manifest(name) else { continue };
@@ -124,7 +125,7 @@ impl DumpFolder {
             if manifest.selection != *selection || !is_wanted {
                 continue;
             }
-            match File::open(self.folder.join(name)) {
+            match File::open(self.kept.path(name)) {
                 Ok(file) if file.metadata()?.len() == manifest.bytes => {
                     return Ok(Some(KeptDump { manifest, file }));
                 }
@@ -144,58 +145,50 @@ impl DumpFolder {
     /// The disk fails. The dump is not kept then.
     pub fn keep(&self, written: &WrittenDump, manifest: Manifest) -> Result<KeptDump, DumpError> {
         let bytes_max = DUMPS_BYTES_MAX.saturating_sub(manifest.bytes);
-        self.make_room(bytes_max, DUMPS_MAX - 1)?;
-        let name = format!("{}.{}", manifest.selection.key(), manifest.position);
-        let path = self.folder.join(&name);
+        self.kept.make_room(bytes_max, DUMPS_MAX - 1)?;
+        let name = name_of(&manifest);
+        let path = self.kept.path(&name);
         fs::rename(written.path(), &path)?;
-        let mut part: NamedTempFile = Builder::new().prefix(PART).tempfile_in(&self.folder)?;
-        part.write_all(&serde_json::to_vec_pretty(&manifest).map_err(std::io::Error::other)?)?;
-        part.as_file().sync_all()?;
-        part.persist(self.folder.join(format!("{name}.{MANIFEST}"))).map_err(|error| error.error)?;
-        File::open(&self.folder)?.sync_all()?;
+        if let Err(error) = self.describe(&name, &manifest) {
+            // A dump without a manifest would need space that nothing counts. That it stays then is no second error.
+            let _ = remove_file(&path);
+            let _ = remove_file(&self.kept.manifest_path(&name));
+            return Err(error);
+        }
         let file = File::open(&path)?;
         Ok(KeptDump { manifest, file })
     }
 
-    /// Removes the oldest dumps until the rest is within these limits.
-    fn make_room(&self, bytes_max: u64, dumps_max: usize) -> Result<(), DumpError> {
-        let kept = self.kept()?;
-        let (mut bytes, mut count) = (kept.iter().map(|kept| kept.bytes).sum::<u64>(), kept.len());
-        for Kept { name, bytes: removed, .. } in &kept {
-            if bytes <= bytes_max && count <= dumps_max {
-                break;
-            }
-            remove(&self.folder.join(format!("{name}.{MANIFEST}")))?;
-            remove(&self.folder.join(name))?;
-            bytes -= removed;
-            count -= 1;
-        }
-        Ok(())
+    fn describe(&self, name: &str, manifest: &Manifest) -> Result<(), DumpError> {
+        let mut part: NamedTempFile = Builder::new().prefix(PART).tempfile_in(&self.folder)?;
+        part.write_all(&serde_json::to_vec_pretty(manifest).map_err(std::io::Error::other)?)?;
+        part.as_file().sync_all()?;
+        part.persist(self.kept.manifest_path(name)).map_err(|error| error.error)?;
+        Ok(File::open(&self.folder)?.sync_all()?)
     }
 
-    /// The kept dumps, the oldest first.
-    fn kept(&self) -> Result<Vec<Kept>, DumpError> {
-        let mut kept = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            let file_name = entry.file_name().to_string_lossy().into_owned();
-            let Some(name) = file_name.strip_suffix(MANIFEST).and_then(|name| name.strip_suffix('.')) else {
-                continue;
-            };
-            // One that makes room at this moment is not kept.
-            let (Ok(file), Ok(manifest)) = (fs::metadata(self.folder.join(name)), entry.metadata()) else {
-                continue;
-            };
-            let kept_at = manifest.modified()?;
-            kept.push(Kept { kept_at, name: name.to_owned(), bytes: file.len() });
-        }
-        kept.sort();
-        Ok(kept)
+    /// The manifests of all kept dumps, without damaged ones.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be read.
+    pub fn manifests(&self) -> Result<Vec<Manifest>, DumpError> {
+        self.store_id()?;
+        Ok(self.kept.list()?.iter().filter_map(|kept| self.manifest(&kept.name)).collect())
+    }
+
+    /// Removes a kept dump.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails.
+    pub fn remove(&self, manifest: &Manifest) -> Result<(), DumpError> {
+        Ok(self.kept.remove(&name_of(manifest))?)
     }
 
     /// The manifest of a kept dump; `None` if it is not there or damaged.
     fn manifest(&self, name: &str) -> Option<Manifest> {
-        let path = self.folder.join(format!("{name}.{MANIFEST}"));
+        let path = self.kept.manifest_path(name);
         let length = fs::metadata(&path).ok()?.len();
         if length > MANIFEST_BYTES_MAX {
             return None;
@@ -211,30 +204,20 @@ impl DumpFolder {
         for name in &names {
             let path = self.folder.join(name);
             let is_known = name == ID_FILE
-                || name.ends_with(MANIFEST)
-                || names.iter().any(|other| other.strip_suffix(MANIFEST) == Some(&format!("{name}.")));
+                || dump_of(name).is_some()
+                || names.iter().any(|other| dump_of(other) == Some(name));
             if is_known {
                 continue;
             }
-            if path.is_dir() { fs::remove_dir_all(path)? } else { remove(&path)? }
+            if path.is_dir() { fs::remove_dir_all(path)? } else { remove_file(&path)? }
         }
         Ok(())
     }
 }
 
-/// A dump in the folder, in the order of its time.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kept {
-    kept_at: SystemTime,
-    name: String,
-    bytes: u64,
-}
-
-fn remove(path: &Path) -> std::io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+/// The name of the file of a dump.
+fn name_of(manifest: &Manifest) -> String {
+    format!("{}.{}", manifest.selection.key(), manifest.position)
 }
 
 #[cfg(test)]
@@ -247,6 +230,10 @@ mod tests {
     use oaimend_tape::TapeDescription;
 
     fn kept(folder: &DumpFolder, repository: &str, position: &str) -> Manifest {
+        keep(folder, repository, position).expect("writable").manifest
+    }
+
+    fn keep(folder: &DumpFolder, repository: &str, position: &str) -> Result<KeptDump, DumpError> {
         let query = DumpQuery::read(&format!("repository={repository}")).expect("legal");
         let part = folder.new_part().expect("writable");
         let about = ("oai_dc", TapeDescription::default());
@@ -261,7 +248,7 @@ mod tests {
             sha256: written.sha256.clone(),
             gaps: Vec::new(),
         };
-        folder.keep(&written, manifest).expect("writable").manifest
+        folder.keep(&written, manifest)
     }
 
     #[test]
@@ -298,12 +285,38 @@ mod tests {
         let folder = DumpFolder::new(data.path());
         let manifests: Vec<Manifest> =
             (0..5).map(|number| kept(&folder, "x", &format!("00000000000000ab-0-{number}"))).collect();
-        folder.make_room(u64::MAX, 2).expect("writable");
+        folder.kept.make_room(u64::MAX, 2).expect("writable");
         let is_kept = |manifest: &Manifest| {
             let position = manifest.position.parse().expect("a position");
             folder.find(&manifest.selection, Some(&position)).expect("readable").is_some()
         };
         assert_eq!(manifests.iter().map(is_kept).collect::<Vec<_>>(), [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_dump_whose_manifest_cannot_be_written_leaves_no_file() {
+        let data = tempfile::tempdir().expect("a folder");
+        let folder = DumpFolder::new(data.path());
+        let position = "00000000000000ab-0-5";
+        let name = name_of(&kept(&folder, "x", position));
+        folder.kept.remove(&name).expect("writable");
+        fs::create_dir(folder.kept.manifest_path(&name)).expect("writable");
+        assert!(keep(&folder, "x", position).is_err());
+        assert!(!folder.kept.path(&name).exists());
+    }
+
+    #[test]
+    fn a_dump_that_is_removed_is_not_found() {
+        let data = tempfile::tempdir().expect("a folder");
+        let folder = DumpFolder::new(data.path());
+        let gone = kept(&folder, "x", "00000000000000ab-0-5");
+        let other = kept(&folder, "y", "00000000000000ab-0-5");
+        assert_eq!(folder.manifests().expect("readable").len(), 2);
+        folder.remove(&gone).expect("writable");
+        assert_eq!(folder.manifests().expect("readable"), [other]);
+        assert!(folder.find(&gone.selection, None).expect("readable").is_none());
+        // Its id is left, and the other dump with its manifest.
+        assert_eq!(fs::read_dir(data.path().join("dumps")).expect("readable").count(), 3);
     }
 
     #[test]

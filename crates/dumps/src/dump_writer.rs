@@ -3,32 +3,32 @@
 use crate::csv_rows;
 use crate::dump_error::DumpError;
 use crate::dump_form::DumpForm;
+use crate::kept_dumps::DumpPart;
 use crate::row_index::{LastRows, RecordKey, RowIndex};
 use oaimend_mirror::export::ExportedRecord;
 use oaimend_repository::DeliveredRecord;
-use oaimend_store::check_free_space;
-use oaimend_tape::{OnDuplicate, TapeBuild, TapeDescription, TapeRecord, index_path};
+use oaimend_tape::{OnDuplicate, TapeBuild, TapeDescription, TapeGap, TapeRecord, index_path};
 use ring::digest::{Context, SHA256};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// Bytes that are written or read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
-/// The records after which the space of the disk is looked at again.
-const SPACE_CHECK_RECORDS: u64 = 1_000;
+/// The bytes after which the space of the disk is looked at again.
+const SPACE_CHECK_BYTES: u64 = 16 << 20;
 /// The name of the file while it is written, in a folder of its own.
 const FILE: &str = "dump";
 
 /// Writes a dump into a folder of its own, which disappears with it.
 pub struct DumpWriter {
-    folder: TempDir,
+    part: DumpPart,
     prefix: String,
     bytes_max: u64,
-    added: u64,
     written_bytes: u64,
+    /// The written bytes at which the space of the disk is looked at again.
+    check_at_bytes: u64,
     output: Output,
 }
 
@@ -42,7 +42,7 @@ enum Output {
 /// A dump that was written.
 #[derive(Debug)]
 pub struct WrittenDump {
-    folder: TempDir,
+    part: DumpPart,
     /// Its number of records, deleted ones included.
     pub records: u64,
     /// The deleted ones of them.
@@ -56,7 +56,7 @@ pub struct WrittenDump {
 impl WrittenDump {
     /// The file of the dump.
     pub fn path(&self) -> PathBuf {
-        self.folder.path().join(FILE)
+        self.part.path().join(FILE)
     }
 }
 
@@ -68,20 +68,21 @@ impl DumpWriter {
     ///
     /// The disk fails.
     pub fn begin(
-        folder: TempDir,
+        part: DumpPart,
         form: DumpForm,
         (prefix, description): (&str, TapeDescription),
         key: RecordKey,
         bytes_max: u64,
     ) -> Result<Self, DumpError> {
-        let path = folder.path().join(FILE);
+        part.ensure_space(SPACE_CHECK_BYTES)?;
+        let path = part.path().join(FILE);
         let output = match form {
             DumpForm::XmlTape => {
                 let build = Box::new(TapeBuild::begin(&path, description)?);
                 let index = match key {
                     RecordKey::Identifier => None,
                     RecordKey::IdentifierAndRepository => {
-                        Some(RowIndex::new(folder.path(), RecordKey::Identifier)?)
+                        Some(RowIndex::new(part.path(), RecordKey::Identifier)?)
                     }
                 };
                 Output::Tape { build, index }
@@ -89,10 +90,11 @@ impl DumpWriter {
             DumpForm::Jsonl | DumpForm::Csv => {
                 let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create_new(&path)?);
                 file.write_all(&head_of(form))?;
-                Output::Rows { form, file, index: RowIndex::new(folder.path(), key)? }
+                Output::Rows { form, file, index: RowIndex::new(part.path(), key)? }
             }
         };
-        Ok(Self { folder, prefix: prefix.to_owned(), bytes_max, added: 0, written_bytes: 0, output })
+        let (prefix, check_at_bytes) = (prefix.to_owned(), SPACE_CHECK_BYTES);
+        Ok(Self { part, prefix, bytes_max, written_bytes: 0, check_at_bytes, output })
     }
 
     /// Adds a record, in place of an earlier one with the same key.
@@ -101,10 +103,10 @@ impl DumpWriter {
     ///
     /// The dump is too long, or the disk fails or is full.
     pub fn add(&mut self, record: &DeliveredRecord) -> Result<(), DumpError> {
-        if self.added.is_multiple_of(SPACE_CHECK_RECORDS) {
-            check_free_space(self.folder.path())?;
+        if self.written_bytes >= self.check_at_bytes {
+            self.part.ensure_space(SPACE_CHECK_BYTES)?;
+            self.check_at_bytes = self.written_bytes + SPACE_CHECK_BYTES;
         }
-        self.added += 1;
         match &mut self.output {
             Output::Rows { form, file, index } => {
                 let row = if *form == DumpForm::Csv { csv_rows::row(record) } else { json_line(record) };
@@ -132,6 +134,13 @@ impl DumpWriter {
         Ok(())
     }
 
+    /// Notes that the dump lacks records of a source. A tape says it too.
+    pub fn add_gap(&mut self, gap: TapeGap) {
+        if let Output::Tape { build, .. } = &mut self.output {
+            build.add_gap(gap);
+        }
+    }
+
     /// Completes the dump.
     ///
     /// # Errors
@@ -139,13 +148,15 @@ impl DumpWriter {
     /// The disk fails, too many records have changed meanwhile, or the records of two repositories in a tape have one
     /// identifier.
     pub fn finish(self) -> Result<WrittenDump, DumpError> {
-        let Self { folder, output, .. } = self;
-        let path = folder.path().join(FILE);
+        let Self { part, output, .. } = self;
+        let path = part.path().join(FILE);
         let (records, deleted) = match output {
             Output::Rows { form, file, index } => {
                 file.into_inner().map_err(io::IntoInnerError::into_error)?;
                 let LastRows { replaced, records, deleted, .. } = index.last_rows()?;
                 if !replaced.is_empty() {
+                    // Both files are on the disk for a moment.
+                    part.ensure_space(part.bytes()?)?;
                     without_rows(&path, head_of(form).len() as u64, &replaced)?;
                 }
                 (records, deleted)
@@ -156,13 +167,15 @@ impl DumpWriter {
                 {
                     return Err(DumpError::Collision);
                 }
+                // A tape with replaced records is written twice.
+                part.ensure_space(part.bytes()?)?;
                 let built = build.finish(OnDuplicate::KeepLast)?;
                 std::fs::remove_file(index_path(&path))?;
                 (built.catalog.records(), built.catalog.deleted())
             }
         };
         let (bytes, sha256) = digest_of(&path)?;
-        Ok(WrittenDump { folder, records, deleted, bytes, sha256 })
+        Ok(WrittenDump { part, records, deleted, bytes, sha256 })
     }
 }
 
@@ -218,6 +231,7 @@ fn digest_of(path: &Path) -> Result<(u64, String), DumpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kept_dumps::KeptDumps;
     use oaimend_store::RecordRepairs;
 
     fn record(identifier: &str, repository: &str, title: &str) -> DeliveredRecord {
@@ -240,8 +254,10 @@ mod tests {
 
     fn write(form: DumpForm, key: RecordKey, records: &[DeliveredRecord]) -> Result<WrittenDump, DumpError> {
         let folder = tempfile::tempdir().expect("a folder");
+        let kept = KeptDumps::new(folder.path().to_owned());
+        let part = DumpPart::new(folder, kept);
         let about = ("oai_dc", TapeDescription::default());
-        let mut writer = DumpWriter::begin(folder, form, about, key, 1 << 20)?;
+        let mut writer = DumpWriter::begin(part, form, about, key, 1 << 20)?;
         for record in records {
             writer.add(record)?;
         }
@@ -274,19 +290,20 @@ mod tests {
 
     #[test]
     fn line_breaks_in_identifiers_do_not_shift_the_rows() {
+        let texts =
+            [("z\nz", "zero"), ("a\nb", "one"), ("c\r\nd\n", "two"), ("a\nb", "three"), ("e", "four")];
         let records: Vec<DeliveredRecord> =
-            [("a\nb", "one"), ("c\r\nd\n", "two"), ("a\nb", "three"), ("e", "four")]
-                .map(|(identifier, title)| record(identifier, "x\ny", title))
-                .into();
+            texts.map(|(identifier, title)| record(identifier, "x\ny", title)).into();
+        let kept = [&records[..1], &records[2..]].concat();
         for form in [DumpForm::Csv, DumpForm::Jsonl] {
             let replaced = write(form, RecordKey::Identifier, &records).expect("writable");
-            let expected = write(form, RecordKey::Identifier, &records[1..]).expect("writable");
-            assert_eq!((replaced.records, text(&replaced)), (3, text(&expected)), "{form:?}");
+            let expected = write(form, RecordKey::Identifier, &kept).expect("writable");
+            assert_eq!((replaced.records, text(&replaced)), (4, text(&expected)), "{form:?}");
         }
         let csv = text(&write(DumpForm::Csv, RecordKey::Identifier, &records).expect("writable"));
         let mut reader = csv::Reader::from_reader(csv.as_bytes());
         let rows: Vec<_> = reader.records().map(|row| row.expect("a legal row")).collect();
         let identifiers: Vec<&str> = rows.iter().map(|row| &row[0]).collect();
-        assert_eq!(identifiers, ["c\r\nd\n", "a\nb", "e"]);
+        assert_eq!(identifiers, ["z\nz", "c\r\nd\n", "a\nb", "e"]);
     }
 }

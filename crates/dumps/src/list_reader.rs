@@ -27,18 +27,25 @@ pub struct ListReader {
     /// The query of the next page; `None` at the end.
     next: Option<String>,
     date_secs: UnixSecs,
+    left_out: u64,
 }
 
 impl ListReader {
     /// Begins a list.
     pub fn new(repository: Box<dyn Repository>, list: DumpList) -> Self {
         let next = Some(list.query());
-        Self { repository, list, next, date_secs: UnixSecs::MAX }
+        Self { repository, list, next, date_secs: UnixSecs::MAX, left_out: 0 }
     }
 
     /// The responseDate of the list so far, in seconds since 1970: no later commit has a stamp up to it.
     pub const fn date_secs(&self) -> UnixSecs {
         self.date_secs
+    }
+
+    /// The number of records of the list so far that are not in its pages, because they are in quarantine: a crosswalk
+    /// cannot convert them.
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// The records of the next page; `None` at the end. A page can be empty.
@@ -55,7 +62,8 @@ impl ListReader {
                 Some(Event::Records(some)) => records.extend(some),
                 Some(Event::End(summary)) => break summary.page,
                 Some(Event::Failed(failure, _)) => return Err(failure.into()),
-                Some(Event::Head(_) | Event::Body(_) | Event::Quarantined(_)) => {}
+                Some(Event::Quarantined(some)) => self.left_out += some.len() as u64,
+                Some(Event::Head(_) | Event::Body(_)) => {}
                 None => return Err(broken()),
             }
         };
@@ -111,4 +119,41 @@ fn request(query: &str) -> Result<RepositoryRequest, DumpError> {
 
 fn broken() -> DumpError {
     Failure::new(Reason::Mirror, "the list of the repository ended without an end").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_oai::Argument;
+    use oaimend_repository::{EventStream, ResponseSummary};
+    use oaimend_store::QuarantinedRecord;
+    use tokio::sync::mpsc;
+
+    /// A repository whose list has two pages, each with a record in quarantine.
+    struct Quarantining;
+
+    impl Repository for Quarantining {
+        fn answer(&self, request: RepositoryRequest) -> EventStream {
+            let (why, raw) = ("unconvertible", b"<record/>".to_vec());
+            let record = QuarantinedRecord { identifier: Some("oai:x:1".to_owned()), why, offset: 0, raw };
+            let mut summary = ResponseSummary::default();
+            summary.page.response_date = Some("2026-01-01T00:00:00Z".to_owned());
+            let is_first = request.request.argument(Argument::ResumptionToken).is_none();
+            summary.page.token = is_first.then(|| "next".to_owned());
+            let (sender, receiver) = mpsc::channel(2);
+            sender.try_send(Event::Quarantined(vec![record])).expect("there is room");
+            sender.try_send(Event::End(Box::new(summary))).expect("there is room");
+            EventStream::new(receiver, Box::pin(std::future::ready(())))
+        }
+    }
+
+    #[tokio::test]
+    async fn records_that_a_crosswalk_cannot_convert_are_counted() {
+        let list = DumpList { prefix: "mods".to_owned(), set: None, from_secs: None };
+        let mut reader = ListReader::new(Box::new(Quarantining), list);
+        while let Some(records) = reader.next_page().await.expect("readable") {
+            assert_eq!(records.len(), 0);
+        }
+        assert_eq!(reader.left_out(), 2);
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use oaimend_dumps::Manifest;
+use oaimend_dumps::{GapCause, Manifest};
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
@@ -101,6 +101,9 @@ pub(super) fn run(api: &AdminApi, arguments: &ExportArguments) -> Result<Exit, F
     eprintln!("{records} records, {deleted} of them deleted; position {position}");
     for gap in gaps {
         match gap.records {
+            Some(records) if gap.cause == GapCause::Crosswalk => {
+                eprintln!("{}: the crosswalk cannot convert {records} records", gap.repository);
+            }
             Some(records) => eprintln!("{}: the mirror lacks {records} records", gap.repository),
             None => eprintln!("{}: the first harvest is not complete", gap.repository),
         }

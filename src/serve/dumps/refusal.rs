@@ -94,7 +94,7 @@ fn of_error(error: &DumpError) -> (u16, String, Option<u64>) {
         DumpError::Failed(failure) => (failure.status(), failure.text(), failure.retry_after()),
         DumpError::Forgotten => (503, error.to_string(), Some(1)),
         DumpError::TooManyChanges => (503, error.to_string(), Some(RETRY_SECS)),
-        DumpError::Record { .. } | DumpError::Disk(_) => {
+        DumpError::Record { .. } | DumpError::NoSpace { .. } | DumpError::Disk(_) => {
             tracing::error!(%error, "a dump is not written");
             let text = "oaimend cannot write the dump now; its log says why. Send the request again later";
             (503, text.to_owned(), Some(RETRY_SECS))

@@ -7,7 +7,7 @@ use crate::serve::oai::mirror_views::{aggregate_view, mirror_view, subject_view,
 use crate::serve::oai::target::TargetRepository;
 use crate::serve::served::ServedRepositories;
 use oaimend_base::clock;
-use oaimend_dumps::{DumpError, DumpFolder, Gap, RecordKey, StoreState};
+use oaimend_dumps::{DumpError, DumpFolder, Gap, GapCause, RecordKey, StoreState};
 use oaimend_mirror::status::repository_status;
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_oai::UnixSecs;
@@ -142,11 +142,11 @@ impl DumpSource {
                 is_complete &= served.store.mirror.progress(id, prefix).await?.last_complete.is_some();
             }
             let missing = formats.iter().map(|format| format.missing).sum();
-            let repository = mapping.id().to_owned();
+            let (repository, cause) = (mapping.id().to_owned(), GapCause::Mirror);
             match (is_complete, missing) {
                 (true, 0) => {}
-                (true, missing) => gaps.push(Gap { repository, records: Some(missing) }),
-                (false, _) => gaps.push(Gap { repository, records: None }),
+                (true, missing) => gaps.push(Gap { repository, records: Some(missing), cause }),
+                (false, _) => gaps.push(Gap { repository, records: None, cause }),
             }
         }
         Ok(gaps)
