@@ -2,7 +2,8 @@
 
 use super::build::{current_dump, find};
 use super::refusal::Refusal;
-use super::source::DumpSource;
+use super::source::{DumpSource, store_state};
+use super::stale::remove_stale;
 use crate::serve::problem::problem;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
@@ -94,11 +95,16 @@ pub(crate) async fn answer_operator(
 
 async fn dump_of(served: &Arc<ServedRepositories>, query: &str) -> Result<KeptDump, Refusal> {
     let query = DumpQuery::read(query).map_err(|fault| Refusal::Illegal(fault.to_string()))?;
-    let Some(position) = query.position else {
-        return current_dump(served, &query.selection, WAIT_MAX).await;
-    };
     // A repository that is not served any more has no dumps either.
-    DumpSource::find(served, &query.selection.repository)?;
+    let source = DumpSource::find(served, &query.selection.repository)?;
+    let state = store_state(served).await?;
+    remove_stale(served, &state).await?;
+    let Some(position) = query.position else {
+        return current_dump(served, (source, &state), &query.selection, WAIT_MAX).await;
+    };
+    // Records that were removed from the store are in no dump any more, also not in one that could not be removed yet.
+    let collection = source.collection(served, &query.selection.prefix).await?;
+    position.check(&state, collection).map_err(|_| Refusal::NotKept)?;
     find(served, &query.selection, Some(position)).await?.ok_or(Refusal::NotKept)
 }
 

@@ -5,12 +5,13 @@ use super::source::{DumpSource, store_state};
 use super::state::Build;
 use crate::serve::served::ServedRepositories;
 use oaimend_dumps::{
-    DumpError, DumpFolder, DumpList, DumpWriter, KeptDump, ListReader, Manifest, Place, Position, Selection,
-    WrittenDump,
+    DumpError, DumpFolder, DumpList, DumpWriter, Gap, GapCause, KeptDump, ListReader, ListRounds, Manifest,
+    NextRound, Place, Position, Selection, StoreState, WrittenDump,
 };
 use oaimend_oai::UnixSecs;
 use oaimend_repository::DeliveredRecord;
 use oaimend_store::MirrorError;
+use oaimend_tape::TapeGap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,28 +19,24 @@ use tokio::sync::mpsc;
 
 /// Pages that wait for the disk.
 const PAGES_WAITING: usize = 2;
-/// Maximum number of lists of a dump. If the repository still changes then, a record that has changed meanwhile can be in the
-/// next increment only.
-const LISTS_MAX: usize = 5;
-/// The time between two such lists: the length of a stamp.
+/// The time between two lists of a dump: the length of a stamp.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A dump of the current position of a selection, after a wait of at most this time.
 pub(super) async fn current_dump(
     served: &Arc<ServedRepositories>,
+    (source, state): (DumpSource, &StoreState),
     selection: &Selection,
     wait: Duration,
 ) -> Result<KeptDump, Refusal> {
-    let source = DumpSource::find(served, &selection.repository)?;
-    let state = store_state(served).await?;
     let collection = source.collection(served, &selection.prefix).await?;
     if let Some(since) = selection.since() {
-        since.check(&state, collection)?;
+        since.check(state, collection)?;
     }
     if let Some(kept) = find(served, selection, None).await?
         && let Ok(position) = kept.manifest.position.parse::<Position>()
-        && position.check(&state, collection).is_ok()
-        && source.gaps(served, &selection.prefix).await? == kept.manifest.gaps
+        && position.check(state, collection).is_ok()
+        && kept.manifest.has_mirror_gaps(&source.gaps(served, &selection.prefix).await?)
         && !has_changed(served, &source, selection, position).await?
     {
         return Ok(kept);
@@ -87,7 +84,7 @@ async fn has_changed(
     Ok(false)
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DumpError> + Send + 'static,
 ) -> Result<T, DumpError> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -104,15 +101,27 @@ struct Task {
 
 impl Task {
     async fn run(self) -> Result<(), DumpError> {
-        let Self { served, source, selection, .. } = &self;
+        let mut rounds = ListRounds::new(self.selection.list_set().is_some());
+        while !self.write(&mut rounds).await? {
+            self.served.clock.pause(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Writes the dump. Returns `false` if it must begin again.
+    async fn write(&self, rounds: &mut ListRounds) -> Result<bool, DumpError> {
+        let Self { served, source, selection, build } = self;
+        build.records.store(0, Ordering::Relaxed);
+        build.left_out.store(0, Ordering::Relaxed);
         let (epoch, store) = self.store_epoch().await?;
         let collection = source.collection(served, &selection.prefix).await?;
-        let gaps = source.gaps(served, &selection.prefix).await?;
+        let mut gaps = source.gaps(served, &selection.prefix).await?;
         let description = source.describe(served, &selection.prefix, &gaps).await?;
         let (sender, mut pages) = mpsc::channel::<Vec<DeliveredRecord>>(PAGES_WAITING);
         let (folder, form, prefix) =
             (Arc::clone(&served.dumps.folder), selection.form(), selection.prefix.clone());
         let key = source.record_key(served);
+        let (writing_build, name) = (Arc::clone(build), selection.repository.clone());
         let writing = tokio::task::spawn_blocking(move || {
             let part = folder.new_part()?;
             let start = (&*prefix, description);
@@ -122,21 +131,30 @@ impl Task {
                     writer.add(record)?;
                 }
             }
+            let left_out = writing_build.left_out.load(Ordering::Relaxed);
+            if left_out > 0 {
+                writer.add_gap(TapeGap { source: name, records: left_out });
+            }
             writer.finish()
         });
-        let read = self.read(&sender).await;
+        let read = self.read(&sender, rounds).await;
         drop(sender);
         let written: Result<WrittenDump, DumpError> =
             writing.await.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string()).into()));
         // The reader ends early if the writer fails.
         let written = written?;
-        let secs = read?;
+        let Some(secs) = read? else { return Ok(false) };
         let is_same = match collection {
             Some(_) => source.collection(served, &selection.prefix).await? == collection,
             None => self.store_epoch().await?.0 == epoch,
         };
         if !is_same {
             return Err(DumpError::Forgotten);
+        }
+        let left_out = build.left_out.load(Ordering::Relaxed);
+        if left_out > 0 {
+            let (repository, cause) = (selection.repository.clone(), GapCause::Crosswalk);
+            gaps.push(Gap { repository, records: Some(left_out), cause });
         }
         let place = collection.map_or(Place::End, Place::EndOf);
         let manifest = Manifest {
@@ -149,7 +167,7 @@ impl Task {
             gaps,
         };
         let folder = Arc::clone(&served.dumps.folder);
-        blocking(move || folder.keep(&written, manifest)).await.map(drop)
+        blocking(move || folder.keep(&written, manifest)).await.map(|_| true)
     }
 
     async fn store_epoch(&self) -> Result<(u64, u64), DumpError> {
@@ -160,15 +178,18 @@ impl Task {
         }
     }
 
-    /// Reads the records, and returns the second of the position.
-    async fn read(&self, sender: &mpsc::Sender<Vec<DeliveredRecord>>) -> Result<UnixSecs, DumpError> {
+    /// Reads the records, and returns the second of the position; `None` if the dump must begin again.
+    async fn read(
+        &self,
+        sender: &mpsc::Sender<Vec<DeliveredRecord>>,
+        rounds: &mut ListRounds,
+    ) -> Result<Option<UnixSecs>, DumpError> {
         let Self { served, source, selection, build } = self;
         let mut list = DumpList {
             prefix: selection.prefix.clone(),
             set: selection.list_set(),
             from_secs: selection.since().map(|since| since.next_secs()),
         };
-        let mut lists = 0;
         loop {
             let before = source.change_mark(served, &selection.prefix).await?;
             let mut reader = ListReader::new(source.open(served).await?, list.clone());
@@ -176,18 +197,20 @@ impl Task {
                 build.records.fetch_add(records.len() as u64, Ordering::Relaxed);
                 if sender.send(records).await.is_err() {
                     // The writer says why it has ended.
-                    return Ok(reader.date_secs());
+                    return Ok(Some(reader.date_secs()));
                 }
             }
-            lists += 1;
+            build.left_out.fetch_add(reader.left_out(), Ordering::Relaxed);
             let date_secs = reader.date_secs();
             // A record that has changed while the list was read is after the place at which it was.
             let is_settled = source.change_mark(served, &selection.prefix).await? == before;
             // Otherwise the next request would find the changes of the last second again.
             let latest_secs = source.latest_stamp(served, &selection.prefix).await?;
             let is_closed = latest_secs.is_none_or(|latest_secs| latest_secs <= date_secs);
-            if is_settled && is_closed || lists >= LISTS_MAX {
-                return Ok(date_secs);
+            match rounds.after_list(is_settled && is_closed)? {
+                NextRound::Nothing => return Ok(Some(date_secs)),
+                NextRound::Restart => return Ok(None),
+                NextRound::Changes => {}
             }
             served.clock.pause(PAUSE).await;
             list.from_secs = Some(date_secs.plus(1));

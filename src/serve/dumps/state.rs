@@ -19,6 +19,8 @@ const LISTENERS_MAX: usize = 64;
 pub(crate) struct DumpState {
     pub(super) folder: Arc<DumpFolder>,
     builds: Mutex<HashMap<String, Arc<Build>>>,
+    /// The epoch of the store whose stale dumps were removed last; `None` since the start.
+    pub(super) swept_epoch: Mutex<Option<u64>>,
     /// The places of listeners.
     pub(super) listeners: Arc<Semaphore>,
 }
@@ -28,6 +30,8 @@ pub(crate) struct DumpState {
 pub(super) struct Build {
     /// The number of records so far.
     pub(super) records: AtomicU64,
+    /// The number of records that a crosswalk could not convert.
+    pub(super) left_out: AtomicU64,
     /// How it ended; `None` before its end.
     ended: watch::Sender<Option<Result<(), DumpError>>>,
 }
@@ -36,7 +40,12 @@ impl DumpState {
     /// The dumps of a data folder.
     pub(crate) fn new(data: &Path) -> Self {
         let listeners = Arc::new(Semaphore::new(LISTENERS_MAX));
-        Self { folder: Arc::new(DumpFolder::new(data)), builds: Mutex::default(), listeners }
+        Self {
+            folder: Arc::new(DumpFolder::new(data)),
+            builds: Mutex::default(),
+            swept_epoch: Mutex::default(),
+            listeners,
+        }
     }
 
     /// The dump with this key that is being written, after `start` has begun it if it is not.
@@ -53,7 +62,11 @@ impl DumpState {
         if builds.len() >= BUILDS_MAX {
             return Err(Refusal::Busy("as many dumps are written as may be at once; send the request again"));
         }
-        let build = Arc::new(Build { records: AtomicU64::new(0), ended: watch::Sender::new(None) });
+        let build = Arc::new(Build {
+            records: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
+            ended: watch::Sender::new(None),
+        });
         builds.insert(key.to_owned(), Arc::clone(&build));
         start(Arc::clone(&build));
         Ok(build)

@@ -300,8 +300,16 @@ fn a_repository_that_was_forgotten_has_no_increments() {
     let position = whole(&mirrored, JSONL).header("oaimend-position").to_owned();
     let all = whole(&mirrored, "/_dump?repository=_all").header("oaimend-position").to_owned();
     let ended = mirrored.proxy.admin_json("/-/mirror/x/harvest")["ended"].as_u64().expect("a number");
+    let kept = format!("{JSONL}&position={position}");
+    whole(&mirrored, &kept);
     let forgotten = post(mirrored.proxy.admin(), "/-/mirror/x/forget", "");
     assert_eq!(forgotten.status, 200, "{}", forgotten.text());
+    // The dumps of the removed records are gone, from the disk too.
+    refused(&mirrored.get(&kept), 410, "not kept");
+    refused(&mirrored.get(&format!("/_dump?repository=_all&position={all}")), 410, "not kept");
+    let files = std::fs::read_dir(mirrored.proxy.data().join("dumps")).expect("readable");
+    let names: Vec<_> = files.map(|file| file.expect("readable").file_name()).collect();
+    assert_eq!(names, ["store.id"]);
     let got = mirrored.get(JSONL);
     if got.status != 200 {
         refused(&got, 503, "not harvested");
@@ -324,7 +332,7 @@ fn known_gaps_are_named_and_a_first_harvest_that_is_not_complete_has_no_dump() {
     let dump = whole(&mirrored, JSONL);
     assert_eq!((records(&dump).len(), dump.header("oaimend-gaps")), (24, "1"));
     let manifest = json(&whole(&mirrored, "/_dump/manifest?repository=x"));
-    assert_eq!(manifest["gaps"], serde_json::json!([{"repository": "x", "records": 1}]));
+    assert_eq!(manifest["gaps"], serde_json::json!([{"repository": "x", "records": 1, "cause": "mirror"}]));
     let mut down = Collection::of(25);
     down.is_down = true;
     let down = Mirrored::with(down, |mapping| mapping.mirror = Some(MirrorSettings::default()), |_| {});
