@@ -171,7 +171,12 @@ mod tests {
         let of_two = [("a", "x", false), ("a", "y", true), ("a", "y", false)];
         let one = LastRows { replaced: vec![0..1, 1..3], records: 1, deleted: 0, has_collisions: true };
         assert_eq!(last_rows(RecordKey::Identifier, &of_two), one);
-        let both = LastRows { replaced: vec![1..3], records: 2, deleted: 0, has_collisions: false };
+        let both = LastRows {
+            replaced: std::iter::once(1..3).collect(),
+            records: 2,
+            deleted: 0,
+            has_collisions: false,
+        };
         assert_eq!(last_rows(RecordKey::IdentifierAndRepository, &of_two), both);
         assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 0, "no file stays");
     }

@@ -4,8 +4,7 @@ use super::build::blocking;
 use crate::serve::served::ServedRepositories;
 use oaimend_dumps::{DumpError, Manifest, Place, Position, StaleReason, StoreState};
 use oaimend_store::{Prefix, RepositoryId};
-use std::sync::Arc;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 /// Removes them, once for each epoch of the store.
 pub(super) async fn remove_stale(served: &ServedRepositories, state: &StoreState) -> Result<(), DumpError> {
