@@ -88,7 +88,7 @@ pub struct OaiItem<'x> {
     metadata: Option<Section<'x>>,
     about: Vec<Section<'x>>,
     /// The namespaces that the record element declares.
-    own: NamespaceScope,
+    declared: NamespaceScope,
     /// The namespaces around the record.
     around: SharedScopes,
 }
@@ -103,7 +103,7 @@ struct Section<'x> {
     /// Whether an element in it has no prefix.
     has_plain_names: bool,
     /// The namespaces that the element around the section declares.
-    own: NamespaceScope,
+    declared: NamespaceScope,
 }
 
 impl<'x> OaiItem<'x> {
@@ -156,7 +156,7 @@ impl<'x> OaiItem<'x> {
         left: &mut DocumentBudget,
     ) -> Result<Cow<'x, str>, DocumentTooLong> {
         let [list, response] = &self.around;
-        let mut used = used_in(section.xml, &[&section.own, &self.own, list, response]);
+        let mut used = used_in(section.xml, &[&section.declared, &self.declared, list, response]);
         if !section.has_plain_names {
             used.remove("");
         }
@@ -342,7 +342,7 @@ impl<'x> Reading<'x> {
     }
 
     fn record(&mut self, tag: StartTag<'x>, start: usize) -> Result<OaiItem<'x>, UnreadableResponse> {
-        let mut item = OaiItem { own: scope_of(tag), around: self.around.clone(), ..OaiItem::default() };
+        let mut item = OaiItem { declared: scope_of(tag), around: self.around.clone(), ..OaiItem::default() };
         while let Some(tag) = self.child(3)? {
             match tag.local_name() {
                 "header" => {
@@ -380,7 +380,7 @@ impl<'x> Reading<'x> {
                     let section = place.map(|place| Section {
                         xml: self.text.get(place).unwrap_or_default(),
                         has_plain_names,
-                        own: scope_of(tag),
+                        declared: scope_of(tag),
                     });
                     return Ok(section);
                 }
