@@ -84,7 +84,7 @@ oaimend.toml:2: mirror.harvests_max = 0 is out of range; expected a whole number
 oaimend.toml:3: mirror.aggregate is an integer; expected true or false
 oaimend.toml:4: mirror.aggregate_name = " " is not a name; expected a text that is not blank
 oaimend.toml:5: mirror.aggregate_emails: "b" is not a mail address; expected one such as "oai@example.org", without mailto:
-oaimend.toml:6: mirror.collisions = "both" is not known; expected "keep-both", "prefer" or "newest"
+oaimend.toml:6: mirror.collisions = "both" is not known; expected "keep-both", "prefer", "newest" or "closest-to-origin"
 oaimend.toml:7: mirror.freshness = 1 is out of range; expected a number from 0.5 to less than 1
 oaimend.toml:9: mirror.interval_max_secs = 3600 is out of range; expected a whole number from 86400 to 31536000
 mappings/_all.toml:1: the file name "_all" is not a repository id; expected letters, digits, '.', '_' and '-', the first a letter or digit
