@@ -364,11 +364,15 @@ impl MirrorStore for Handle {
         repository: RepositoryId<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Vec<(String, RecordStatus)>>, MirrorError> {
-        let mut formats = Vec::with_capacity(identifiers.len());
-        for identifier in identifiers {
-            formats.push(self.formats_of_item(repository, Identifier(identifier)).await?);
-        }
-        Ok(formats)
+        self.repository(repository.0, |repository| {
+            let of_item = |identifier: &String| {
+                let format = |(prefix, collection): (&String, &Collection)| {
+                    Some((prefix.clone(), collection.records.get(identifier)?.record.status))
+                };
+                repository.collections.iter().filter_map(format).collect()
+            };
+            identifiers.iter().map(of_item).collect()
+        })
     }
 
     async fn identifiers(
