@@ -20,7 +20,7 @@ from pathlib import Path
 import provider
 from servers import PROJECT, STOP_SECONDS_MAX, Process, free_port
 
-MEGABYTES_MAX = 60
+MEGABYTES_MAX = 64
 SECONDS_MAX = 20
 SOURCE_NAME = "source.test"
 
