@@ -62,7 +62,7 @@ fn a_backup_of_a_running_server_is_restored() {
             ["data", data.as_str()].map(|data| fs::read(folder.join(data).join("token.key")).expect("a key"));
         assert_eq!(key, copy, "tokens stay valid");
         assert!(!folder.join(&data).join("cache").exists());
-        // What was committed after the backup is lost, so nobody continues after it.
+        // Changes after the backup are lost, so no client can continue after them.
         let stale = oaimend(folder, &["mirror", "export", "x", "--since", position, "--data", &data]);
         assert!(text(&stale.stderr).contains("a backup was restored"), "{}", text(&stale.stderr));
     }

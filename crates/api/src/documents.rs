@@ -127,7 +127,7 @@ pub struct RecordDocument<'x> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub metadata: Option<Cow<'x, str>>,
-    /// What is said about the record, such as its provenance: XML elements that declare their namespaces.
+    /// The `about` elements of the record, such as its provenance, with the namespaces that they use.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub about: Option<Vec<Cow<'x, str>>>,

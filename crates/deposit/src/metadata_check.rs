@@ -21,7 +21,7 @@ pub trait MetadataCheck: Debug + Send + Sync {
 pub struct Violation {
     /// Its line, from 1; `None` if it is unknown.
     pub line: Option<usize>,
-    /// What is not valid.
+    /// The rule of the schema that is broken, in the words of the validator.
     pub text: String,
 }
 

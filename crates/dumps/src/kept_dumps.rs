@@ -186,7 +186,7 @@ mod tests {
             fs::write(kept.path(name), "x").expect("writable");
             fs::write(kept.manifest_path(name), "{}").expect("writable");
         }
-        // Each dump stands for 100 MiB of a disk of 2,000 MiB, of which dumps leave 200 MiB.
+        // Each dump counts as 100 MiB of a disk of 2,000 MiB, and 200 MiB of it stay free.
         let disk = |folder: &Path| {
             let used = fs::read_dir(folder).expect("readable").count() as u64 / 2;
             Some(DiskSpace { free_bytes: (400 - used * 100) * MIB, total_bytes: 2_000 * MIB })

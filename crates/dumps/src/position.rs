@@ -20,7 +20,7 @@ pub struct Position {
     pub epoch: u64,
     /// The second of the position, since 1970.
     pub secs: UnixSecs,
-    /// What is known in this second.
+    /// The changes of this second that are before the position.
     pub place: Place,
 }
 

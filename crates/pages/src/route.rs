@@ -96,6 +96,6 @@ impl RecordTarget {
     pub fn with_ending_in_identifier(&self) -> Option<Self> {
         let ending = self.form.map(RecordForm::ending).filter(|ending| !ending.is_empty())?;
         let identifier = format!("{}{ending}", self.identifier);
-        Some(Self { identifier, form: None, ..self.clone() })
+        Some(Self { identifier, form: None, after: None, ..self.clone() })
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct ApiRead {
     /// The id of the repository.
     pub(crate) repository: String,
     pub(crate) request: Request,
-    /// What is made of the response.
+    /// The JSON document that the response becomes.
     pub(crate) page: ApiPageRequest,
 }
 

@@ -31,7 +31,7 @@ impl OriginDistance {
     fn read(record: &RecordView<'_>) -> Result<Self, XmlError> {
         let mut reader = record.content_with_namespaces()?;
         let (mut distance, mut is_about) = (Self::default(), false);
-        // The depths of the open descriptions. What is in metadata or in another about is no provenance.
+        // The depths of the open descriptions. Only descriptions in the container of an `about` count.
         let (mut container, mut open): (Option<usize>, Vec<usize>) = (None, Vec::new());
         while let Some(event) = reader.read()? {
             let depth = reader.depth();

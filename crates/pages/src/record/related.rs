@@ -3,7 +3,7 @@
 use super::address::RecordAddress;
 use serde_json::{Value, json};
 
-/// What is known of the links of a record.
+/// The links of a record, or why there are none to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Related {
     /// The record is not in the mirror, or the response does not show its links.

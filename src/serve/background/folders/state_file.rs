@@ -25,7 +25,8 @@ impl StateFile {
         Self { folder, path, mark }
     }
 
-    /// What was published, and whether a change was interrupted. If the file is lost, all files of the folder are read again.
+    /// Reads the published files, and whether a change was interrupted. If the state is lost, the folder is read again as a
+    /// whole.
     pub(super) fn read(&self) -> (FolderState, bool) {
         let is_interrupted = !matches!(self.mark.try_exists(), Ok(false));
         let read = fs::read(&self.path).map(|json| serde_json::from_slice(&json));

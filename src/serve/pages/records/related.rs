@@ -41,7 +41,7 @@ pub(crate) async fn related(
         RecordForm::JsonLd => (0, 0),
         _ => return Ok(Related::None),
     };
-    let after = match target.after.as_deref().filter(|_| form == RecordForm::LinksJson) {
+    let after = match target.after.as_deref() {
         Some(text) => Some(LinkCursor::read(text).ok_or(NoLinks::NotAPlace)?),
         None => None,
     };
