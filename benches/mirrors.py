@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from servers import EXAMPLES, OAIMEND, BenchError, free_port
 
@@ -192,6 +193,27 @@ class Harvester:
             yield body, token
             if token is None:
                 return
+
+
+class DocumentReader:
+    """Reads lists of records of the JSON API on one connection."""
+
+    def __init__(self, port, repository):
+        self.connection, self.repository = http.client.HTTPConnection("127.0.0.1", port), repository
+
+    def pages(self):
+        """All pages of the list of all records."""
+        cursor = ""
+        while cursor is not None:
+            path = f"/_api/v1/records?repository={quote(self.repository, safe='')}&limit={PAGE_RECORDS}{cursor}"
+            self.connection.request("GET", path)
+            response = self.connection.getresponse()
+            body = response.read()
+            if response.status != 200:
+                raise BenchError(f"{path}: {response.status} {body[:500]}")
+            page = json.loads(body)
+            yield page
+            cursor = page["next"] and f"&cursor={page['next']}"
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,16 @@ pub fn to_json(document: &impl Serialize) -> Result<Vec<u8>, DocumentTooLong> {
     }
 }
 
+/// The parts of a JSON text as one.
+///
+/// # Errors
+///
+/// It is longer than 32 MiB.
+pub(crate) fn join(parts: [&[u8]; 3]) -> Result<Vec<u8>, DocumentTooLong> {
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    if bytes > DOCUMENT_BYTES_MAX { Err(DocumentTooLong) } else { Ok(parts.concat()) }
+}
+
 /// A text that refuses to become longer than [`DOCUMENT_BYTES_MAX`].
 struct LimitedText(Vec<u8>);
 

@@ -1,5 +1,7 @@
 //! The documents that the API returns. Their documentation is that of the OpenAPI document.
 
+use crate::budget::{DocumentTooLong, join, to_json};
+use memchr::memmem;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -105,6 +107,23 @@ pub struct RecordPage<'x> {
     pub next: Option<String>,
 }
 
+impl RecordPage<'_> {
+    /// The JSON of this page without records, and with the JSON of an array in their place.
+    ///
+    /// # Errors
+    ///
+    /// It is longer than 32 MiB.
+    pub fn to_json_with(&self, records: &[u8]) -> Result<Vec<u8>, DocumentTooLong> {
+        // Quotation marks within texts are escaped, so only the member itself is this text.
+        const RECORDS: &[u8] = b"\"records\":[]";
+        let frame = to_json(self)?;
+        let end = memmem::find(&frame, RECORDS).map_or(frame.len(), |start| start + RECORDS.len());
+        let (before, after) = frame.split_at(end);
+        let before = before.strip_suffix(b"[]").unwrap_or(before);
+        join([before, records, after])
+    }
+}
+
 /// A record with the parts that the request selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -182,4 +201,29 @@ pub struct SearchHitDocument {
     pub snippet: Option<String>,
     /// Its last change in the mirror.
     pub changed: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::DOCUMENT_BYTES_MAX;
+
+    #[test]
+    fn records_are_written_into_their_page() {
+        let record = RecordDocument { identifier: "a\"records\":[]".into(), ..RecordDocument::default() };
+        for records in [vec![], vec![record.clone()], vec![record.clone(), record]] {
+            for next in [None, Some("\"records\":[]".to_owned())] {
+                let json = to_json(&records).expect("they are short");
+                let response_date = "\"records\":[]".into();
+                let records = records.clone();
+                let page = RecordPage { response_date, records, complete_list_size: Some(2), next };
+                let frame = RecordPage { records: Vec::new(), ..page.clone() };
+                assert_eq!(frame.to_json_with(&json), to_json(&page));
+                if page.records.len() == 2 {
+                    let long = vec![b' '; DOCUMENT_BYTES_MAX];
+                    assert_eq!(frame.to_json_with(&long), Err(DocumentTooLong));
+                }
+            }
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod budget;
 mod cursor;
 mod documents;
 mod fields;
+mod frame;
 mod open_api;
 mod operation;
 mod parameters;
@@ -25,6 +26,7 @@ pub use documents::{
     RepositorySummary, SearchHitDocument, SearchPage, SetDocument, SetPage,
 };
 pub use fields::{RecordField, RecordFields};
+pub use frame::divide_list;
 pub use open_api::open_api;
 pub use operation::Operation;
 pub use parameters::{
@@ -32,6 +34,6 @@ pub use parameters::{
     SearchParameters, SetsParameters,
 };
 pub use problem::Problem;
-pub use response::{OaiError, OaiItem, OaiList, OaiResponse, TextFields, UnreadableResponse};
+pub use response::{ListScopes, OaiError, OaiItem, OaiList, OaiResponse, TextFields, UnreadableResponse};
 pub use rules::{ParameterFault, Parameters};
 pub use schemas::{LIMIT_DEFAULT, LIMIT_MAX, SEARCH_LIMIT_DEFAULT};

@@ -39,6 +39,8 @@ pub struct OaiResponse<'x> {
     pub described: OaiList<TextFields<'x>>,
     /// The records or headers.
     pub records: OaiList<OaiItem<'x>>,
+    /// The namespaces around these.
+    pub scopes: ListScopes,
 }
 
 /// An error of OAI-PMH.
@@ -90,11 +92,11 @@ pub struct OaiItem<'x> {
     /// The namespaces that the record element declares.
     declared: NamespaceScope,
     /// The namespaces around the record.
-    around: SharedScopes,
+    around: ListScopes,
 }
 
 /// The namespaces that the list and the response declare, which all items share: from the inside to the outside.
-type SharedScopes = [Arc<NamespaceScope>; 2];
+pub type ListScopes = [Arc<NamespaceScope>; 2];
 
 /// The content of `metadata` or `about`.
 #[derive(Clone, Debug)]
@@ -200,12 +202,38 @@ impl<'x> OaiItem<'x> {
     }
 }
 
+/// Maximum number of prefixes that are searched one by one. With more, one pass looks each word of the XML up.
+const SEARCHED_PREFIXES_MAX: usize = 8;
+
 /// The namespaces that XML may use, by prefix: the default one, and those whose prefix is a word in it, because values can be
 /// qualified names. `scopes` are those around it, from the inside to the outside.
 fn used_in<'s>(xml: &'s str, scopes: &[&'s NamespaceScope]) -> BTreeMap<&'s str, &'s str> {
-    let is_of_name = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let words = xml.split(|c| !is_of_name(c)).chain([""]);
-    words.filter_map(|word| Some((word, scopes.iter().find_map(|scope| scope.uri(word))?))).collect()
+    let uri = |word| scopes.iter().find_map(|scope| scope.uri(word));
+    let declared = scopes.iter().flat_map(|scope| scope.prefixes());
+    let mut used: BTreeMap<_, _> = if declared.clone().nth(SEARCHED_PREFIXES_MAX).is_none() {
+        let found = declared.map(|(prefix, _)| prefix).filter(|prefix| has_word(xml, prefix));
+        found.filter_map(|prefix| Some((prefix, uri(prefix)?))).collect()
+    } else {
+        let words = xml.split(|c: char| c.is_ascii() && !is_of_name(c as u8));
+        words.filter_map(|word| Some((word, uri(word)?))).collect()
+    };
+    used.extend(uri("").map(|default| ("", default)));
+    used
+}
+
+/// Whether a prefix is a word of the XML: not a part of a longer name.
+fn has_word(xml: &str, prefix: &str) -> bool {
+    let xml = xml.as_bytes();
+    memchr::memmem::find_iter(xml, prefix.as_bytes()).any(|start| {
+        let is_name_at =
+            |place: Option<usize>| place.and_then(|at| xml.get(at)).is_some_and(|byte| is_of_name(*byte));
+        !is_name_at(start.checked_sub(1)) && !is_name_at(Some(start + prefix.len()))
+    })
+}
+
+/// Whether a byte of UTF-8 can be in a name without a colon.
+const fn is_of_name(byte: u8) -> bool {
+    !byte.is_ascii() || byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
 /// The number of bytes of declarations.
@@ -220,9 +248,9 @@ impl<'x> OaiResponse<'x> {
     ///
     /// It is not a well-formed response in UTF-8.
     pub fn read(xml: &'x [u8]) -> Result<Self, UnreadableResponse> {
-        let text = std::str::from_utf8(xml).map_err(|error| UnreadableResponse(error.to_string()))?;
+        let text = simdutf8::compat::from_utf8(xml).map_err(|error| UnreadableResponse(error.to_string()))?;
         // Responses are well-formed (invariant 2 of ARCHITECTURE.md), so the names of end tags are not compared again.
-        let mut reading = Reading { text, xml: XmlReader::of_part(text), around: SharedScopes::default() };
+        let mut reading = Reading { text, xml: XmlReader::of_part(text), around: ListScopes::default() };
         let mut response = Self::default();
         let mut is_response = false;
         while let Some(event) = reading.xml.read()? {
@@ -230,6 +258,7 @@ impl<'x> OaiResponse<'x> {
                 XmlEvent::Start(root) if root.local_name() == "OAI-PMH" => {
                     reading.around = [Arc::default(), scope_of(root).into()];
                     reading.content(&mut response)?;
+                    response.scopes.clone_from(&reading.around);
                     is_response = true;
                 }
                 XmlEvent::Start(_) | XmlEvent::Doctype => {
@@ -247,7 +276,7 @@ struct Reading<'x> {
     text: &'x str,
     xml: XmlReader<'x>,
     /// The namespaces around the items.
-    around: SharedScopes,
+    around: ListScopes,
 }
 
 impl<'x> Reading<'x> {
@@ -536,6 +565,26 @@ mod tests {
         let xml = format!("<OAI-PMH{declarations}><ListRecords>{records}</ListRecords></OAI-PMH>");
         // A search for each prefix in each section would take hours.
         assert_eq!(made(&xml, "metadata"), Ok(50_000 * "<p7:a xmlns:p7=\"u\"/>".len()));
+    }
+
+    #[test]
+    fn few_and_many_prefixes_are_found_alike() {
+        const SEED: u64 = 41;
+        println!("seed {SEED}");
+        let mut random = fastrand::Rng::with_seed(SEED);
+        let others: Vec<String> = (0..9).map(|number| format!("other{number}")).collect();
+        let mut text = |alphabet: &[&str], count: usize| -> String {
+            (0..random.usize(..=count)).map(|_| *random.choice(alphabet).expect("it is not empty")).collect()
+        };
+        for _ in 0..5_000 {
+            let xml = text(&["a", "b", "-", "é", ":", "<", " ", "\"", ".", "_", "1"], 12);
+            let prefixes: Vec<String> = (0..4).map(|_| text(&["a", "b", "-", "é"], 2)).collect();
+            let inner = NamespaceScope::new(prefixes.iter().take(2).map(|prefix| (prefix.as_str(), "inner")));
+            let outer = NamespaceScope::new(prefixes.iter().map(|prefix| (prefix.as_str(), "outer")));
+            let more = NamespaceScope::new(others.iter().map(|prefix| (prefix.as_str(), "more")));
+            let (few, many) = (used_in(&xml, &[&inner, &outer]), used_in(&xml, &[&inner, &outer, &more]));
+            assert_eq!(few, many, "{xml:?} {prefixes:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 /// The namespaces that are declared around the items of a response: by prefix, as written in the XML. The
 /// empty prefix is the default one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NamespaceScope(BTreeMap<String, String>);
 
 impl NamespaceScope {
@@ -45,12 +45,12 @@ impl NamespaceScope {
     }
 
     /// The prefixes with their namespaces.
-    pub(crate) fn declarations(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn declarations(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.0.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()))
     }
 
     /// The prefixes with their namespaces, without the default one.
-    pub fn prefixes(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn prefixes(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.declarations().filter(|(prefix, _)| !prefix.is_empty())
     }
 

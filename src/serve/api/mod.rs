@@ -8,3 +8,4 @@ pub(crate) mod page;
 pub(crate) mod repositories;
 pub(crate) mod request;
 pub(crate) mod search;
+pub(crate) mod written_records;

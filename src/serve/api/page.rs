@@ -1,21 +1,26 @@
 //! Makes the document of the API from the response of a repository.
 
+use super::written_records::{RecordsJson, RecordsXml, WrittenRecords};
 use crate::serve::pages::answered_request::{AnsweredRequest, ResponseBody};
-use crate::serve::pages::rendering::{RenderLimits, RenderingFailed};
+use crate::serve::pages::gateway::Gateway;
+use crate::serve::pages::rendering::{RenderMemory, RenderingFailed};
 use crate::serve::problem::problem;
 use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
 use crate::serve::validators::Validators;
+use bytes::Bytes;
 use http::HeaderMap;
 use oaimend_api::{
     DocumentBudget, DocumentTooLong, FormatDocument, FormatList, LIMIT_MAX, ListCursor, ListPosition,
     OaiError, OaiItem, OaiList, OaiResponse, Operation, RecordFields, RecordPage, RepositoryDocument,
-    SetDocument, SetPage, TextFields, items_digest, to_json,
+    SetDocument, SetPage, TextFields, UnreadableResponse, divide_list, items_digest, to_json,
 };
 use oaimend_html::fingerprint;
 use oaimend_oai::ErrorCode;
 use oaimend_pages::html::NoResponseReason;
 use oaimend_store::{TokenKey, TokenUse};
 use serde::Serialize;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A request to the API that a repository answers: what is made of the response.
 #[derive(Debug)]
@@ -45,6 +50,21 @@ pub(super) struct ResumedPage {
     pub(super) delivered: usize,
     /// The digest of these.
     pub(super) digest: u64,
+}
+
+/// A list of records as its response divides it.
+#[derive(Debug)]
+struct DividedList {
+    around: AroundRecords<'static>,
+    records: RecordsXml,
+}
+
+/// What a response says beside its records.
+#[derive(Debug)]
+struct AroundRecords<'x> {
+    response_date: Cow<'x, str>,
+    token: Option<String>,
+    complete_list_size: Option<u64>,
 }
 
 /// When to try again if the response broke off or no memory is free, in seconds.
@@ -77,20 +97,12 @@ impl ApiPageRequest {
     }
 
     /// The document of a response.
-    pub(crate) async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
+    pub(crate) async fn render(self, gateway: &Gateway, answered: AnsweredRequest) -> Response {
         let AnsweredRequest { status, headers, body, memory } = answered;
         let retry = |page: Response| page.with("Retry-After", RETRY_SECS.to_string());
         let page = match body {
             ResponseBody::Whole(xml) if status == 200 => {
-                let length = xml.len();
-                let render = move || {
-                    let _held = memory;
-                    self.read(&xml).unwrap_or_else(|refusal| refusal)
-                };
-                match rendering.run(length, render).await {
-                    Ok(page) => page,
-                    Err(RenderingFailed) => problem(502, "oaimend itself failed; its log says why"),
-                }
+                self.document(gateway, xml.into(), memory).await.unwrap_or_else(|refusal| refusal)
             }
             ResponseBody::Whole(text) => problem(status, String::from_utf8_lossy(&text).trim()),
             ResponseBody::BrokenOff(_) => retry(problem(
@@ -109,13 +121,54 @@ impl ApiPageRequest {
         kept.fold(page, |page, (name, value)| page.with(name, value))
     }
 
-    fn read(&self, xml: &[u8]) -> Result<Response, Refusal> {
-        let mut response = OaiResponse::read(xml).map_err(|error| problem(502, &error.to_string()))?;
+    async fn document(
+        self,
+        gateway: &Gateway,
+        xml: Bytes,
+        memory: RenderMemory,
+    ) -> Result<Response, Refusal> {
+        let list = self.divided(&xml);
+        if let Some(list) = &list
+            && let Some(written) = gateway.written_records.find(&list.records)
+            && written.count <= self.limit
+        {
+            let next = self.sealed(next_page(list.around.token.as_ref()))?;
+            return self.page(&list.around, &written, next);
+        }
+        let (length, kept) = (xml.len(), Arc::clone(&gateway.written_records));
+        let render = move || {
+            let _held = memory;
+            self.read(&xml, list.map(|list| (list.records, &*kept)))
+        };
+        let rendered = gateway.rendering.run(length, render).await;
+        rendered
+            .unwrap_or_else(|RenderingFailed| Err(problem(502, "oaimend itself failed; its log says why")))
+    }
+
+    /// The list of which nothing was delivered; `None` if its response must be read as a whole.
+    fn divided(&self, xml: &Bytes) -> Option<DividedList> {
+        if self.operation != Operation::Records || self.resumed.delivered > 0 {
+            return None;
+        }
+        let (frame, records) = divide_list(xml)?;
+        let read = OaiResponse::read(&frame).ok().filter(|read| read.errors.is_empty())?;
+        let records =
+            RecordsXml { xml: xml.slice(records), scopes: read.scopes, fields: self.fields.clone() };
+        let around = AroundRecords {
+            response_date: read.response_date.into_owned().into(),
+            token: read.records.token,
+            complete_list_size: read.records.complete_list_size,
+        };
+        Some(DividedList { around, records })
+    }
+
+    fn read(&self, xml: &[u8], written: Option<(RecordsXml, &WrittenRecords)>) -> Result<Response, Refusal> {
+        let mut response = OaiResponse::read(xml).map_err(unreadable)?;
         if let Some(error) = response.errors.iter().find(|error| !self.is_empty_list(error)) {
             return Err(self.refusal(error));
         }
         match self.operation {
-            Operation::Records => self.records(response),
+            Operation::Records => self.records(response, written),
             Operation::Sets => self.sets(&response),
             Operation::Record => {
                 let record = response.records.items.pop();
@@ -140,22 +193,44 @@ impl ApiPageRequest {
         RecordFields::of(self.fields.as_deref())
     }
 
-    fn records(&self, response: OaiResponse<'_>) -> Result<Response, Refusal> {
+    fn records(
+        &self,
+        response: OaiResponse<'_>,
+        kept: Option<(RecordsXml, &WrittenRecords)>,
+    ) -> Result<Response, Refusal> {
         let OaiResponse { response_date, records: list, .. } = response;
         let name = |item: &OaiItem<'_>| (item.identifier().into_owned(), item.datestamp().into_owned());
         let (shown, next) = self.shown(&list, name)?;
         let mut left = DocumentBudget::default();
         let records = shown.iter().map(|item| item.document(self.selected(), &mut left));
-        let records = records.collect::<Result<_, _>>().map_err(too_long)?;
-        let is_whole = list.token.is_none() && self.resumed == ResumedPage::default();
+        let records = records.collect::<Result<Vec<_>, _>>().map_err(too_long)?;
+        let json = to_json(&records).map_err(too_long)?.into();
+        let written = RecordsJson { json, count: list.items.len() };
+        if let Some((xml, kept)) = kept
+            && shown.len() == list.items.len()
+        {
+            kept.keep(xml, written.clone());
+        }
+        let around =
+            AroundRecords { response_date, token: list.token, complete_list_size: list.complete_list_size };
+        self.page(&around, &written, next)
+    }
+
+    fn page(
+        &self,
+        around: &AroundRecords<'_>,
+        records: &RecordsJson,
+        next: Option<String>,
+    ) -> Result<Response, Refusal> {
+        let is_whole = around.token.is_none() && self.resumed == ResumedPage::default();
         let page = RecordPage {
-            response_date,
-            complete_list_size: list.complete_list_size.or(is_whole.then_some(list.items.len() as u64)),
-            records,
+            response_date: around.response_date.clone(),
+            complete_list_size: around.complete_list_size.or(is_whole.then_some(records.count as u64)),
+            records: Vec::new(),
             next,
         };
         // The responseDate makes each response another one, as in OAI-PMH.
-        Ok(json(200, to_json(&page).map_err(too_long)?))
+        Ok(json(200, page.to_json_with(&records.json).map_err(too_long)?))
     }
 
     fn sets(&self, response: &OaiResponse<'_>) -> Result<Response, Refusal> {
@@ -203,24 +278,21 @@ impl ApiPageRequest {
                     ListPosition::Page { token: token.clone(), delivered: end, digest: digest(before) };
                 (&list.items[*delivered..end], Some(position))
             }
-            _ => {
-                let next = |token: &String| ListPosition::Page {
-                    token: Some(token.clone()),
-                    delivered: 0,
-                    digest: 0,
-                };
-                (&list.items[*delivered..], list.token.as_ref().map(next))
-            }
+            _ => (&list.items[*delivered..], next_page(list.token.as_ref())),
         };
-        let cursor =
-            position.map(|position| self.key.seal(TokenUse::Api, &ListCursor { list: self.list, position }));
-        match cursor {
-            Some(None) => Err(problem(
+        Ok((items, self.sealed(position)?))
+    }
+
+    /// The cursor of a place in this list.
+    fn sealed(&self, position: Option<ListPosition>) -> Result<Option<String>, Refusal> {
+        let Some(position) = position else { return Ok(None) };
+        let cursor = self.key.seal(TokenUse::Api, &ListCursor { list: self.list, position });
+        cursor.map(Some).ok_or_else(|| {
+            problem(
                 502,
                 "the resumptionToken of the source is too long for a cursor; harvest this repository by OAI-PMH",
-            )),
-            cursor => Ok((items, cursor.flatten())),
-        }
+            )
+        })
     }
 
     fn description(&self, identify: &TextFields<'_>) -> RepositoryDocument {
@@ -271,6 +343,15 @@ impl ApiPageRequest {
     }
 }
 
+/// The page of OAI-PMH with this token.
+fn next_page(token: Option<&String>) -> Option<ListPosition> {
+    Some(ListPosition::Page { token: Some(token?.clone()), delivered: 0, digest: 0 })
+}
+
+fn unreadable(error: UnreadableResponse) -> Refusal {
+    problem(502, &error.to_string())
+}
+
 fn too_long(error: DocumentTooLong) -> Refusal {
     problem(502, &error.to_string())
 }
@@ -292,7 +373,7 @@ mod tests {
         let request = ApiPageRequest::new(Operation::Records, "x", HeaderMap::new(), TokenKey::new([1; 32]));
         let status = |errors: &str| {
             let xml = format!("<OAI-PMH>{errors}</OAI-PMH>");
-            let read = request.read(xml.as_bytes());
+            let read = request.read(xml.as_bytes(), None);
             read.unwrap_or_else(|refusal| refusal).status
         };
         let (none, wrong) = ("<error code='noRecordsMatch'/>", "<error code='badArgument'>no</error>");

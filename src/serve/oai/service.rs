@@ -180,10 +180,10 @@ impl ProxyService {
                 if matches!(answered.body, ResponseBody::BrokenOff(_)) {
                     *outcome = Some(RequestOutcome::BrokenOff);
                 }
-                self.send(session, page_request.render(&self.0.gateway.rendering, answered).await).await?;
+                self.send(session, page_request.render(&self.0.gateway, answered).await).await?;
             }
             (Err(response), Some(page_request)) => {
-                self.send(session, page_request.page_of(&self.0.gateway.rendering, response).await).await?;
+                self.send(session, page_request.page_of(&self.0.gateway, response).await).await?;
             }
             (Err(response), None) if is_api(session.req_header().raw_path()) => {
                 self.send(session, as_problem(response)).await?;

@@ -3,6 +3,7 @@
 use super::records::record_cache::RecordCache;
 use super::rendering::RenderLimits;
 use super::state::GatewayState;
+use crate::serve::api::written_records::WrittenRecords;
 use crate::serve::served::ServedRepositories;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,6 +16,8 @@ pub(crate) struct Gateway {
     pub(crate) rendering: RenderLimits,
     /// The rendered pages of records.
     pub(super) record_cache: RecordCache,
+    /// The JSON of records of lists.
+    pub(crate) written_records: Arc<WrittenRecords>,
 }
 
 impl Gateway {
@@ -23,6 +26,7 @@ impl Gateway {
             states: RwLock::new(states(state)),
             rendering: RenderLimits::default(),
             record_cache: RecordCache::default(),
+            written_records: Arc::default(),
         }
     }
 

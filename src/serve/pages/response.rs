@@ -1,6 +1,7 @@
 //! The page of a response of a repository, for browsers.
 
 use super::answered_request::{AnsweredRequest, ResponseBody};
+use super::gateway::Gateway;
 use super::records::live_record::LiveRecordRequest;
 use super::rendering::{RenderLimits, RenderingFailed};
 use super::state::GatewayState;
@@ -50,16 +51,16 @@ pub(crate) enum CollectedPage {
 
 impl CollectedPage {
     /// The page of a response.
-    pub(crate) async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
+    pub(crate) async fn render(self, gateway: &Gateway, answered: AnsweredRequest) -> Response {
         match self {
-            Self::Response(request) => request.render(rendering, answered).await,
-            Self::Record(request) => request.render(rendering, answered).await,
-            Self::Api(request) => request.render(rendering, answered).await,
+            Self::Response(request) => request.render(&gateway.rendering, answered).await,
+            Self::Record(request) => request.render(&gateway.rendering, answered).await,
+            Self::Api(request) => request.render(gateway, answered).await,
         }
     }
 
     /// The page of a response that needs no repository: an error or a failure.
-    pub(crate) async fn page_of(self, rendering: &RenderLimits, response: Response) -> Response {
+    pub(crate) async fn page_of(self, gateway: &Gateway, response: Response) -> Response {
         if matches!(self, Self::Api(_)) {
             return as_problem(response);
         }
@@ -67,8 +68,8 @@ impl CollectedPage {
         let (status, body) = (response.status, ResponseBody::Whole(body.to_vec()));
         let headers =
             response.headers.into_iter().filter(|(name, _)| ["Retry-After", "Proxy-Status"].contains(name));
-        let memory = rendering.memory();
-        self.render(rendering, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
+        let memory = gateway.rendering.memory();
+        self.render(gateway, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
     }
 }
 

@@ -91,6 +91,41 @@ fn a_mirrored_repository_is_listed_in_pages_of_any_length() {
 }
 
 #[test]
+fn a_list_that_is_read_again_is_the_same_until_it_changes() {
+    let mirrored = of_mirror(Collection::of(250), |_| {});
+    let list = |parameters: &str| {
+        let (mut records, mut sizes, mut cursor) = (Vec::new(), Vec::new(), String::new());
+        loop {
+            let page = read(&mirrored.get(&format!("{RECORDS}{parameters}{cursor}")));
+            records.extend(page["records"].as_array().expect("a list").iter().cloned());
+            sizes.push((page["completeListSize"].as_u64(), page["records"].as_array().map(Vec::len)));
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return (records, sizes),
+            }
+        }
+    };
+    let lists = ["", "&fields=identifier,dublinCore", "&fields=metadata", "&set=even", "&limit=30"];
+    let first: Vec<_> = lists.iter().map(|parameters| list(parameters)).collect();
+    for (parameters, first) in lists.iter().zip(&first) {
+        assert_eq!(&list(parameters), first, "{parameters}");
+    }
+    let (whole, sparse, small) = (&first[0].0, &first[1].0, &first[4].0);
+    assert!(whole.len() == 250 && whole == small, "{} records", whole.len());
+    assert!(sparse.iter().all(|record| record["metadata"].is_null() && record["dublinCore"].is_object()));
+    change(&mirrored.collection, |collection| {
+        let now_secs = collection.now_secs;
+        let entry = collection.entries.get_mut(&identifier(7)).expect("it exists");
+        (entry.title, entry.datestamp_secs) = ("New".to_owned(), now_secs);
+    });
+    mirrored.harvest_again();
+    let (changed, _) = list("&fields=identifier,dublinCore");
+    let changed: Vec<_> = changed.iter().filter(|record| !sparse.contains(record)).collect();
+    let expected = json!({"identifier": identifier(7), "dublinCore": {"title": ["New"]}});
+    assert_eq!(changed, [&expected]);
+}
+
+#[test]
 fn changes_during_a_list_lose_nothing() {
     let mirrored = of_mirror(Collection::of(30), |_| {});
     let first = read(&mirrored.get(&format!("{RECORDS}&limit=4")));
