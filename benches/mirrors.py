@@ -67,6 +67,9 @@ mappings = "mappings"
 listen = "off"
 [cache]
 enabled = {cache}
+# The index would grow beside what is measured.
+[search]
+enabled = false
 """
 # Quotas apply to requests with an X-Forwarded-For header.
 TRUSTED = """
