@@ -1,9 +1,10 @@
 //! Responds with a dump, a part of it, or its manifest.
 
-use super::build::{current_dump, find};
+use super::build::{Wanted, current_dump, find};
 use super::refusal::Refusal;
 use super::source::{DumpSource, store_state};
 use super::stale::remove_stale;
+use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::problem::problem;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
@@ -42,9 +43,10 @@ pub(crate) struct DumpRequest {
 pub(crate) async fn answer_dump(
     served: &Arc<ServedRepositories>,
     request: &DumpRequest,
+    client: Option<ClientNetwork>,
     headers: &HeaderMap,
 ) -> Response {
-    let kept = match dump_of(served, &request.query).await {
+    let kept = match dump_of(served, &request.query, client).await {
         Ok(kept) => kept,
         Err(refusal) => return refusal.response(),
     };
@@ -79,7 +81,7 @@ pub(crate) async fn answer_operator(
     query: Option<&str>,
     is_manifest: bool,
 ) -> Response {
-    match dump_of(served, query.unwrap_or_default()).await {
+    match dump_of(served, query.unwrap_or_default(), None).await {
         Ok(kept) if is_manifest => Response::json(200, &manifest_json(&served.public_url, &kept.manifest)),
         Ok(kept) => {
             let bytes = kept.manifest.bytes;
@@ -93,14 +95,19 @@ pub(crate) async fn answer_operator(
     }
 }
 
-async fn dump_of(served: &Arc<ServedRepositories>, query: &str) -> Result<KeptDump, Refusal> {
+async fn dump_of(
+    served: &Arc<ServedRepositories>,
+    query: &str,
+    client: Option<ClientNetwork>,
+) -> Result<KeptDump, Refusal> {
     let query = DumpQuery::read(query).map_err(|fault| Refusal::Illegal(fault.to_string()))?;
     // A repository that is not served any more has no dumps either.
     let source = DumpSource::find(served, &query.selection.repository)?;
     let state = store_state(served).await?;
     remove_stale(served, &state).await?;
     let Some(position) = query.position else {
-        return current_dump(served, (source, &state), &query.selection, WAIT_MAX).await;
+        let wanted = Wanted { source, selection: &query.selection, client };
+        return current_dump(served, wanted, &state, WAIT_MAX).await;
     };
     // Records that were removed from the store are in no dump any more, also not in one that could not be removed yet.
     let collection = source.collection(served, &query.selection.prefix).await?;

@@ -3,6 +3,7 @@
 use super::refusal::Refusal;
 use super::source::{DumpSource, store_state};
 use super::state::Build;
+use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::served::ServedRepositories;
 use oaimend_dumps::{
     DumpError, DumpFolder, DumpList, DumpWriter, Gap, GapCause, KeptDump, ListReader, ListRounds, Manifest,
@@ -22,11 +23,19 @@ const PAGES_WAITING: usize = 2;
 /// The time between two lists of a dump: the length of a stamp.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// A dump that is requested.
+pub(super) struct Wanted<'s> {
+    pub(super) source: DumpSource,
+    pub(super) selection: &'s Selection,
+    /// Who requests it; `None` for an operator and for this machine.
+    pub(super) client: Option<ClientNetwork>,
+}
+
 /// A dump of the current position of a selection, after a wait of at most this time.
 pub(super) async fn current_dump(
     served: &Arc<ServedRepositories>,
-    (source, state): (DumpSource, &StoreState),
-    selection: &Selection,
+    Wanted { source, selection, client }: Wanted<'_>,
+    state: &StoreState,
     wait: Duration,
 ) -> Result<KeptDump, Refusal> {
     let collection = source.collection(served, &selection.prefix).await?;
@@ -50,7 +59,7 @@ pub(super) async fn current_dump(
             build.end(result.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string()).into())));
         });
     };
-    let build = served.dumps.build(&selection.key(), start)?;
+    let build = served.dumps.build(&selection.key(), client, start)?;
     build.wait(wait).await?;
     find(served, selection, None).await?.ok_or(Refusal::NotKept)
 }

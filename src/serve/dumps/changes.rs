@@ -1,7 +1,9 @@
 //! The feed of changes: pages of JSON, and Server-Sent Events (WHATWG HTML, section 9.2).
 
+use super::listeners::ListenerPlace;
 use super::refusal::Refusal;
 use super::source::store_state;
+use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
@@ -16,7 +18,6 @@ use oaimend_oai::datestamp::{Granularity, from_secs};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use url::form_urlencoded;
 
 /// Maximum number of changes of a page, and of events that a listener has in memory.
@@ -46,10 +47,11 @@ pub(crate) struct ChangesRequest {
 pub(crate) async fn answer_changes(
     context: &Arc<ServerContext>,
     request: &ChangesRequest,
+    client: Option<ClientNetwork>,
     headers: &HeaderMap,
 ) -> Response {
     let response = match Feed::read(&context.served, &request.query, headers).await {
-        Ok(feed) if is_listener(headers) => listen(context, feed),
+        Ok(feed) if is_listener(headers) => listen(context, feed, client),
         Ok(feed) => page(feed).await,
         Err(refusal) => Err(refusal),
     };
@@ -184,12 +186,12 @@ fn change_json(change: &Change) -> Value {
 }
 
 /// Begins a stream of events.
-fn listen(context: &Arc<ServerContext>, feed: Feed) -> Result<Response, Refusal> {
-    let Ok(permit) = Arc::clone(&context.served.dumps.listeners).try_acquire_owned() else {
-        return Err(Refusal::Busy(
-            "as many listeners follow the changes as may at once; read pages, or try again",
-        ));
-    };
+fn listen(
+    context: &Arc<ServerContext>,
+    feed: Feed,
+    client: Option<ClientNetwork>,
+) -> Result<Response, Refusal> {
+    let place = context.served.dumps.listeners.place(client)?;
     let listener = Listener {
         context: Arc::clone(context),
         feed,
@@ -198,7 +200,7 @@ fn listen(context: &Arc<ServerContext>, feed: Feed) -> Result<Response, Refusal>
         has_more: true,
         has_begun: false,
         has_ended: false,
-        _permit: permit,
+        _place: place,
     };
     let events = stream::unfold(listener, Listener::next).map(Ok);
     let page = Response::download(EVENT_STREAM, events.boxed());
@@ -217,7 +219,7 @@ struct Listener {
     has_more: bool,
     has_begun: bool,
     has_ended: bool,
-    _permit: OwnedSemaphorePermit,
+    _place: ListenerPlace,
 }
 
 impl Listener {

@@ -1,11 +1,13 @@
 //! Dumps of repositories, and the feed of changes: `/_dump` and `/_changes`.
 //!
 //! `source` finds the repository of a request. `state` has the dumps that are written now, each once for all who wait for
-//! it, `build` writes one, and `stale` removes those of removed repositories. `answer` responds with a dump or a part of it, and `changes` with the feed.
+//! it, `build` writes one, and `stale` removes those of removed repositories. `answer` responds with a dump or a part of it,
+//! `changes` with the feed, and `listeners` counts those who follow it.
 
 mod answer;
 mod build;
 mod changes;
+mod listeners;
 mod refusal;
 mod source;
 mod stale;

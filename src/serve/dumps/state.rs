@@ -1,18 +1,20 @@
 //! The dumps that are being written. All who want the same one wait for one task.
 
+use super::listeners::Listeners;
 use super::refusal::Refusal;
+use crate::serve::clients::client_class::ClientNetwork;
 use oaimend_dumps::{DumpError, DumpFolder};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 /// Maximum number of dumps that are written at once.
 const BUILDS_MAX: usize = 2;
-/// Maximum number of listeners that follow the feed at once.
-const LISTENERS_MAX: usize = 64;
+/// Maximum number of dumps that are written at once for one client, so that none holds all places.
+const CLIENT_BUILDS_MAX: usize = 1;
 
 /// The dumps of a server.
 #[derive(Debug)]
@@ -21,8 +23,7 @@ pub(crate) struct DumpState {
     builds: Mutex<HashMap<String, Arc<Build>>>,
     /// The epoch of the store whose stale dumps were removed last; `None` since the start.
     pub(super) swept_epoch: Mutex<Option<u64>>,
-    /// The places of listeners.
-    pub(super) listeners: Arc<Semaphore>,
+    pub(super) listeners: Arc<Listeners>,
 }
 
 /// A dump that is being written.
@@ -32,6 +33,8 @@ pub(super) struct Build {
     pub(super) records: AtomicU64,
     /// The number of records that a crosswalk could not convert.
     pub(super) left_out: AtomicU64,
+    /// The client whose request began it; `None` for an operator and for this machine, which have no share.
+    client: Option<ClientNetwork>,
     /// How it ended; `None` before its end.
     ended: watch::Sender<Option<Result<(), DumpError>>>,
 }
@@ -39,12 +42,11 @@ pub(super) struct Build {
 impl DumpState {
     /// The dumps of a data folder.
     pub(crate) fn new(data: &Path) -> Self {
-        let listeners = Arc::new(Semaphore::new(LISTENERS_MAX));
         Self {
             folder: Arc::new(DumpFolder::new(data)),
             builds: Mutex::default(),
             swept_epoch: Mutex::default(),
-            listeners,
+            listeners: Arc::default(),
         }
     }
 
@@ -52,12 +54,23 @@ impl DumpState {
     ///
     /// # Errors
     ///
-    /// As many are written as may at once.
-    pub(super) fn build(&self, key: &str, start: impl FnOnce(Arc<Build>)) -> Result<Arc<Build>, Refusal> {
+    /// As many are written as may at once, for all clients or for this one.
+    pub(super) fn build(
+        &self,
+        key: &str,
+        client: Option<ClientNetwork>,
+        start: impl FnOnce(Arc<Build>),
+    ) -> Result<Arc<Build>, Refusal> {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         builds.retain(|_, build| build.ended.borrow().is_none());
         if let Some(build) = builds.get(key) {
             return Ok(Arc::clone(build));
+        }
+        let of_client = builds.values().filter(|build| client.is_some() && build.client == client);
+        if of_client.count() >= CLIENT_BUILDS_MAX {
+            return Err(Refusal::Busy(
+                "another dump is being written for your address; request this one when that one is complete",
+            ));
         }
         if builds.len() >= BUILDS_MAX {
             return Err(Refusal::Busy("as many dumps are written as may be at once; send the request again"));
@@ -65,6 +78,7 @@ impl DumpState {
         let build = Arc::new(Build {
             records: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
+            client,
             ended: watch::Sender::new(None),
         });
         builds.insert(key.to_owned(), Arc::clone(&build));
@@ -93,5 +107,38 @@ impl Build {
             },
             _ => Err(Refusal::Building(self.records.load(Ordering::Relaxed))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    #[test]
+    fn one_client_does_not_hold_the_places_of_all_dumps() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dumps = DumpState::new(folder.path());
+        let client = |number: u8| Some(ClientNetwork::of(IpAddr::from([192, 0, 2, number])));
+        let build = |key: &str, client| dumps.build(key, client, |_| {});
+        let refused = |key: &str, client| match build(key, client) {
+            Err(refusal) => refusal.parts().1,
+            Ok(_) => panic!("{key} is written"),
+        };
+        let first = build("a", client(1)).expect("a place");
+        assert!(refused("b", client(1)).contains("your address"));
+        // Requests for the same dump share it.
+        build("a", client(1)).expect("the same dump");
+        let second = build("b", client(2)).expect("a place");
+        build("b", client(1)).expect("the same dump");
+        assert!(refused("c", client(3)).starts_with("as many dumps"));
+        assert!(refused("c", None).starts_with("as many dumps"));
+        first.end(Ok(()));
+        build("c", client(1)).expect("the first one has ended");
+        second.end(Ok(()));
+        // This machine has no share of its own.
+        let local = build("d", None).expect("a place");
+        local.end(Ok(()));
+        build("e", None).expect("a place");
     }
 }

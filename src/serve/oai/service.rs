@@ -234,7 +234,8 @@ impl ProxyService {
                 if let Some(page) = self.refuse_unread(session) {
                     return Ok(Err(page));
                 }
-                let page = answer_dump(&self.0.served, &request, &session.req_header().headers).await;
+                let client = context.permit.as_ref().map(|permit| permit.client.origin);
+                let page = answer_dump(&self.0.served, &request, client, &session.req_header().headers).await;
                 return Ok(Err(page));
             }
             Destination::Changes(request) => {
@@ -242,7 +243,8 @@ impl ProxyService {
                 if let Some(page) = self.refuse_unread(session) {
                     return Ok(Err(page));
                 }
-                let page = answer_changes(&self.0, &request, &session.req_header().headers).await;
+                let client = context.permit.as_ref().map(|permit| permit.client.origin);
+                let page = answer_changes(&self.0, &request, client, &session.req_header().headers).await;
                 return Ok(Err(page));
             }
             Destination::Page(target, route) => {

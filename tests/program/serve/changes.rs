@@ -309,9 +309,42 @@ fn listeners_are_limited() {
     };
     assert_eq!(refused.status, 503);
     assert!(!refused.header("retry-after").is_empty());
-    // Pages are served meanwhile, and a place is free once a listener is gone.
+    // A place is free once a listener is gone.
     drop(listeners);
     while Harvester::ask(address, &request).head().status != 200 {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_client_has_a_small_share_of_the_listeners() {
+    let mirrored = Mirrored::with(
+        Collection::of(3),
+        |_| {},
+        |config| {
+            config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
+        },
+    );
+    let address = mirrored.proxy.address();
+    let listen = |client: &str| {
+        let head = format!("GET /_changes HTTP/1.1\r\nHost: {address}\r\nX-Forwarded-For: {client}\r\n");
+        let mut listener = Harvester::ask(address, &format!("{head}Accept: text/event-stream\r\n\r\n"));
+        let head = listener.head();
+        (listener, head)
+    };
+    let mut listeners = Vec::new();
+    let refused = loop {
+        let (listener, head) = listen("192.0.2.1");
+        if head.status != 200 {
+            break head;
+        }
+        listeners.push(listener);
+    };
+    assert_eq!((listeners.len(), refused.status), (4, 503));
+    assert!(!refused.header("retry-after").is_empty());
+    let (_other, head) = listen("192.0.2.2");
+    assert_eq!(head.status, 200);
+    // The client may still read pages.
+    let page = fetch_with(address, "/_changes", "X-Forwarded-For: 192.0.2.1\r\n");
+    assert_eq!(page.status, 200, "{}", page.text());
 }
