@@ -180,11 +180,8 @@ impl Task {
     }
 
     async fn store_epoch(&self) -> Result<(u64, u64), DumpError> {
-        match store_state(&self.served).await {
-            Ok(state) => Ok((state.epoch, state.store)),
-            Err(Refusal::Failed(error)) => Err(error),
-            Err(refusal) => Err(MirrorError::Stopped(refusal.parts().1).into()),
-        }
+        let state = store_state(&self.served).await?;
+        Ok((state.epoch, state.store))
     }
 
     /// Reads the records, and returns the second of the position; `None` if the dump must begin again.

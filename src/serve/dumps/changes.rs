@@ -3,6 +3,7 @@
 use super::listeners::ListenerPlace;
 use super::refusal::Refusal;
 use super::source::store_state;
+use super::store_watch::{INTERVAL, Look, News};
 use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
@@ -15,15 +16,15 @@ use oaimend_base::clock;
 use oaimend_dumps::{Change, FeedStart, Place, Position, StaleReason, StoreState, read_changes};
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_store::MirrorError;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use url::form_urlencoded;
 
 /// Maximum number of changes of a page, and of events that a listener has in memory.
 const PAGE_CHANGES_MAX: usize = 1_000;
-/// The time between two looks for changes. Together with the length of a stamp, changes are visible within 5 seconds.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// The time without an event after which a comment keeps the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long a listener is served. It connects again, and continues where it was.
@@ -71,6 +72,8 @@ struct Feed {
     /// The id of the only repository; `None`: all.
     repository: Option<String>,
     position: Position,
+    /// The state of the store up to which it reads.
+    state: StoreState,
 }
 
 impl Feed {
@@ -111,7 +114,7 @@ impl Feed {
                 ))
             })?,
         };
-        let feed = Self { served: Arc::clone(served), repository, position };
+        let feed = Self { served: Arc::clone(served), repository, position, state };
         feed.starts()?;
         position.check(&state, None)?;
         Ok(feed)
@@ -138,18 +141,14 @@ impl Feed {
         }
     }
 
-    /// The next changes, and whether there are more. The feed is after them then.
+    /// The next changes, and whether there are more. The feed is after them then. A repository that was removed meanwhile is
+    /// not among them, but its removal makes the position stale.
     async fn next(&mut self) -> Result<(Vec<Change>, bool), Refusal> {
-        let state = store_state(&self.served).await?;
-        self.position.check(&state, None)?;
-        let StoreState { closed_secs, store, epoch } = state;
+        self.position.check(&self.state, None)?;
+        let StoreState { closed_secs, store, epoch } = self.state;
         let starts = self.starts()?;
         let after = (&self.position, closed_secs);
         let page = read_changes(self.served.store.mirror.as_ref(), &starts, after, PAGE_CHANGES_MAX).await?;
-        // A repository that was removed meanwhile is not in the page.
-        if store_state(&self.served).await?.epoch != epoch {
-            return Err(StaleReason::Forgotten.into());
-        }
         let (secs, place) = page.next;
         self.position = Position { store, epoch, secs, place };
         Ok((page.changes, page.has_more))
@@ -163,6 +162,9 @@ impl Feed {
 
 async fn page(mut feed: Feed) -> Result<Response, Refusal> {
     let (changes, has_more) = feed.next().await?;
+    if store_state(&feed.served).await?.epoch != feed.state.epoch {
+        return Err(StaleReason::Forgotten.into());
+    }
     let mut next = form_urlencoded::Serializer::new(String::new());
     next.append_pair("since", &feed.position.to_string());
     next.extend_pairs(feed.repository.iter().map(|id| ("repository", id)));
@@ -192,9 +194,12 @@ fn listen(
     client: Option<ClientNetwork>,
 ) -> Result<Response, Refusal> {
     let place = context.served.dumps.listeners.place(client)?;
+    let served = Arc::clone(&context.served);
+    let news = context.served.dumps.watch.subscribe(move || Look::after_pause(Arc::clone(&served)));
     let listener = Listener {
         context: Arc::clone(context),
         feed,
+        news,
         began: clock::uptime(),
         sent: clock::uptime(),
         has_more: true,
@@ -212,6 +217,8 @@ fn listen(
 struct Listener {
     context: Arc<ServerContext>,
     feed: Feed,
+    /// Wakes it when there may be more changes.
+    news: watch::Receiver<News>,
     began: Duration,
     /// The time of the last event or comment.
     sent: Duration,
@@ -231,14 +238,8 @@ impl Listener {
             return Some((start.into(), self));
         }
         while !self.has_ended && !self.is_over() {
-            if !self.has_more {
-                self.context.served.clock.pause(INTERVAL).await;
-            }
-            let text = match self.feed.next().await {
-                Ok((changes, has_more)) => {
-                    self.has_more = has_more;
-                    self.events(&changes)
-                }
+            let text = match self.read().await {
+                Ok(changes) => self.events(&changes),
                 Err(refusal) => {
                     self.has_ended = true;
                     ended_event(&refusal)
@@ -250,6 +251,34 @@ impl Listener {
             }
         }
         None
+    }
+
+    /// The next changes; none if nothing has changed for an interval.
+    async fn read(&mut self) -> Result<Vec<Change>, Refusal> {
+        if !self.has_more && !self.has_news().await? {
+            return Ok(Vec::new());
+        }
+        let (changes, has_more) = self.feed.next().await?;
+        self.has_more = has_more;
+        Ok(changes)
+    }
+
+    /// Waits for a change of the store, at most for an interval.
+    async fn has_news(&mut self) -> Result<bool, Refusal> {
+        let pause = self.context.served.clock.pause(INTERVAL);
+        tokio::select! {
+            changed = self.news.changed() => {
+                changed.map_err(|error| MirrorError::Stopped(error.to_string()))?;
+            }
+            () = pause => return Ok(false),
+        }
+        let Some(state) = self.news.borrow_and_update().clone().transpose()? else { return Ok(false) };
+        // The listener has read after this look already. Its changes are known then.
+        if self.feed.position.check(&state, None) == Err(StaleReason::Future) {
+            return Ok(false);
+        }
+        self.feed.state = state;
+        Ok(true)
     }
 
     fn is_over(&self) -> bool {

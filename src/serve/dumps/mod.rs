@@ -2,7 +2,7 @@
 //!
 //! `source` finds the repository of a request. `state` has the dumps that are written now, each once for all who wait for
 //! it, `build` writes one, and `stale` removes those of removed repositories. `answer` responds with a dump or a part of it,
-//! `changes` with the feed, and `listeners` counts those who follow it.
+//! `changes` with the feed. `listeners` counts those who follow it, and `store_watch` wakes them.
 
 mod answer;
 mod build;
@@ -12,6 +12,7 @@ mod refusal;
 mod source;
 mod stale;
 mod state;
+mod store_watch;
 
 pub(crate) use answer::{DumpRequest, answer_dump, answer_operator};
 pub(crate) use changes::{ChangesRequest, answer_changes};

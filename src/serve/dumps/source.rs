@@ -211,7 +211,7 @@ fn is_of(format: &oaimend_mirror::status::FormatStatus, prefix: &str, has_format
 }
 
 /// The state of the store to which positions must belong.
-pub(super) async fn store_state(served: &ServedRepositories) -> Result<StoreState, Refusal> {
+pub(super) async fn store_state(served: &ServedRepositories) -> Result<StoreState, DumpError> {
     let folder: Arc<DumpFolder> = Arc::clone(&served.dumps.folder);
     let id = tokio::task::spawn_blocking(move || folder.store_id());
     let store = id.await.map_err(|error| MirrorError::Stopped(error.to_string()))??;

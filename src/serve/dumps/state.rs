@@ -2,6 +2,7 @@
 
 use super::listeners::Listeners;
 use super::refusal::Refusal;
+use super::store_watch::StoreWatch;
 use crate::serve::clients::client_class::ClientNetwork;
 use oaimend_dumps::{DumpError, DumpFolder};
 use std::collections::HashMap;
@@ -24,6 +25,8 @@ pub(crate) struct DumpState {
     /// The epoch of the store whose stale dumps were removed last; `None` since the start.
     pub(super) swept_epoch: Mutex<Option<u64>>,
     pub(super) listeners: Arc<Listeners>,
+    /// What wakes them.
+    pub(super) watch: Arc<StoreWatch>,
 }
 
 /// A dump that is being written.
@@ -47,6 +50,7 @@ impl DumpState {
             builds: Mutex::default(),
             swept_epoch: Mutex::default(),
             listeners: Arc::default(),
+            watch: Arc::default(),
         }
     }
 

@@ -1,0 +1,178 @@
+//! Looks at the store once a second for all listeners of the feed, and wakes them when there may be changes for them.
+//!
+//! The task runs as long as there are listeners. Changes become visible when their second has closed, so listeners are woken
+//! again until the last change is in a closed second.
+
+use super::source::store_state;
+use crate::serve::served::ServedRepositories;
+use oaimend_dumps::{DumpError, StoreState};
+use oaimend_oai::UnixSecs;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The time between two looks. Together with the length of a stamp, changes are visible within 5 seconds.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The state of the store when there was something new, or why it is not known; `None` before the first look.
+pub(super) type News = Option<Result<StoreState, DumpError>>;
+
+/// The look at the store that all listeners share.
+#[derive(Debug, Default)]
+pub(super) struct StoreWatch {
+    /// The news of the task that runs.
+    news: Mutex<Option<watch::Receiver<News>>>,
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    /// The number of changes of the store.
+    changes: u64,
+    /// The highest stamp of them.
+    highest_secs: Option<UnixSecs>,
+    state: StoreState,
+}
+
+impl StoreWatch {
+    /// The news for a listener, from the last ones on. The first listener starts the task, which calls `look` again and
+    /// again. The news end if the task fails.
+    pub(super) fn subscribe<F, L>(self: &Arc<Self>, look: F) -> watch::Receiver<News>
+    where
+        F: FnMut() -> L + Send + 'static,
+        L: Future<Output = Result<Look, DumpError>> + Send + 'static,
+    {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = news.as_ref().filter(|news| news.has_changed().is_ok()).cloned();
+        let mut receiver = running.unwrap_or_else(|| {
+            let (sender, receiver) = watch::channel(None);
+            *news = Some(receiver.clone());
+            tokio::spawn(run(Arc::clone(self), sender, look));
+            receiver
+        });
+        // The listener may have read the store before the last news.
+        receiver.mark_changed();
+        receiver
+    }
+
+    /// Ends the task if only the watch itself has a receiver.
+    fn has_listeners(&self, sender: &watch::Sender<News>) -> bool {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        if sender.receiver_count() <= 1 {
+            *news = None;
+        }
+        news.is_some()
+    }
+}
+
+async fn run<F, L>(watch: Arc<StoreWatch>, sender: watch::Sender<News>, mut look: F)
+where
+    F: FnMut() -> L,
+    L: Future<Output = Result<Look, DumpError>>,
+{
+    let mut last = None;
+    while watch.has_listeners(&sender) {
+        match look().await {
+            Ok(look) => {
+                if look.is_news_after(last) {
+                    sender.send_replace(Some(Ok(look.state)));
+                }
+                last = Some(look);
+            }
+            Err(error) => {
+                sender.send_replace(Some(Err(error)));
+                last = None;
+            }
+        }
+    }
+}
+
+impl Look {
+    /// Looks after a pause. The number of changes comes first: a later change is one of the next look.
+    pub(super) async fn after_pause(served: Arc<ServedRepositories>) -> Result<Self, DumpError> {
+        served.clock.pause(INTERVAL).await;
+        let store = &served.store.mirror;
+        let changes = store.changes().await?;
+        let highest_secs = store.stamp_marks().await?.highest_secs;
+        Ok(Self { changes, highest_secs, state: store_state(&served).await? })
+    }
+
+    /// Whether a listener that knows everything of the last look may not know everything of this one.
+    fn is_news_after(&self, last: Option<Self>) -> bool {
+        let position = |look: &Self| (look.state.store, look.state.epoch, look.changes);
+        last.is_none_or(|last| !last.is_closed() || position(&last) != position(self))
+    }
+
+    /// Whether no change is in a second that is still open.
+    fn is_closed(&self) -> bool {
+        self.highest_secs.is_none_or(|highest_secs| highest_secs <= self.state.closed_secs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::sync::mpsc;
+
+    fn look(changes: u64, highest_secs: i64, closed_secs: i64) -> Look {
+        let state = StoreState { store: 1, epoch: 0, closed_secs: UnixSecs(closed_secs) };
+        Look { changes, highest_secs: Some(UnixSecs(highest_secs)), state }
+    }
+
+    #[test]
+    fn listeners_are_woken_until_the_last_change_is_in_a_closed_second() {
+        let first = look(1, 100, 100);
+        assert!(first.is_news_after(None));
+        assert!(!look(1, 100, 101).is_news_after(Some(first)));
+        let open = look(2, 105, 104);
+        assert!(open.is_news_after(Some(first)));
+        assert!(look(2, 105, 104).is_news_after(Some(open)));
+        let closed = look(2, 105, 105);
+        assert!(closed.is_news_after(Some(open)));
+        assert!(!look(2, 105, 110).is_news_after(Some(closed)));
+        let forgotten = Look { state: StoreState { epoch: 1, ..closed.state }, ..closed };
+        assert!(forgotten.is_news_after(Some(closed)));
+    }
+
+    #[tokio::test]
+    async fn all_listeners_share_one_look_and_only_changes_wake_them() {
+        let watch: Arc<StoreWatch> = Arc::default();
+        let (looks, looked) = (mpsc::unbounded_channel(), Arc::new(AtomicUsize::new(0)));
+        let (give, given) = (looks.0, Arc::new(tokio::sync::Mutex::new(looks.1)));
+        let counted = Arc::clone(&looked);
+        let next = move || {
+            let given = Arc::clone(&given);
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move { Ok(given.lock().await.recv().await.expect("the test gives more")) }
+        };
+        let mut listeners: Vec<_> = (0..10).map(|_| watch.subscribe(next.clone())).collect();
+        for listener in &mut listeners {
+            listener.changed().await.expect("the task runs");
+            assert!(listener.borrow_and_update().is_none(), "no look yet");
+        }
+        // The second look has nothing new.
+        for given in [look(1, 100, 100), look(1, 100, 101), look(2, 102, 102)] {
+            give.send(given).expect("the task runs");
+        }
+        let mut woken = 0;
+        loop {
+            listeners[0].changed().await.expect("the task runs");
+            woken += 1;
+            if matches!(*listeners[0].borrow_and_update(), Some(Ok(state)) if state.closed_secs.0 == 102) {
+                break;
+            }
+        }
+        assert!(woken <= 2, "{woken}");
+        for listener in &mut listeners[1..] {
+            listener.changed().await.expect("the task runs");
+            assert!(matches!(*listener.borrow(), Some(Ok(state)) if state.closed_secs.0 == 102));
+        }
+        assert!(looked.load(Ordering::SeqCst) <= 4, "three looks and the next one");
+        // The task ends with the last listener, and the next one starts it again.
+        drop((listeners, next));
+        give.send(look(3, 103, 103)).expect("the task runs");
+        give.closed().await;
+        assert!(watch.news.lock().expect("no panic").is_none());
+    }
+}
