@@ -343,3 +343,43 @@ fn export_writes_dumps_that_are_tapes_and_copies() {
         assert_eq!(stdout(&output), "");
     }
 }
+
+/// The names in a folder that begin like this file.
+fn beside(folder: &Path, name: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("readable");
+    let names = entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> =
+        names.filter(|found| found.starts_with(name) || found.starts_with(".tmp")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn no_manifest_describes_a_dump_that_is_not_there() {
+    let (source, _) = Collection::of(5).start();
+    let folder = folder_with(&source);
+    assert_eq!(oaimend(folder.path(), &["mirror", "sync"]).status.code(), Some(0));
+    let export = || oaimend(folder.path(), &["mirror", "export", "c", "-o", "c.jsonl"]);
+    // A folder with the name of the dump cannot be replaced.
+    std::fs::create_dir_all(folder.path().join("c.jsonl/x")).expect("writable");
+    let output = export();
+    assert_eq!(output.status.code(), Some(74), "{}", stderr(&output));
+    assert_eq!(beside(folder.path(), "c.jsonl"), ["c.jsonl"]);
+    std::fs::remove_dir_all(folder.path().join("c.jsonl")).expect("writable");
+    // A manifest that cannot be written is no reason to lose an earlier dump.
+    std::fs::write(folder.path().join("c.jsonl"), "earlier").expect("writable");
+    std::fs::create_dir_all(folder.path().join("c.jsonl.manifest.json/x")).expect("writable");
+    let output = export();
+    assert_eq!(output.status.code(), Some(74), "{}", stderr(&output));
+    assert_eq!(std::fs::read(folder.path().join("c.jsonl")).expect("it is there"), b"earlier");
+    std::fs::remove_dir_all(folder.path().join("c.jsonl.manifest.json")).expect("writable");
+    let output = export();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(beside(folder.path(), "c.jsonl"), ["c.jsonl", "c.jsonl.manifest.json"]);
+    let full = Command::new("sh")
+        .args(["-c", &format!("exec {} mirror export c > /dev/full", env!("CARGO_BIN_EXE_oaimend"))])
+        .current_dir(folder.path())
+        .output()
+        .expect("the program runs");
+    assert_eq!(full.status.code(), Some(74), "{}", stderr(&full));
+}

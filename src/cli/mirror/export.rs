@@ -1,14 +1,15 @@
 //! `oaimend mirror export`: writes a dump of a repository, of all, or of a view.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use oaimend_dumps::{GapCause, Manifest};
 use serde::Deserialize;
-use tempfile::NamedTempFile;
+use tempfile::{Builder, NamedTempFile};
 
 use super::super::admin_api::{AdminApi, ApiResult, Refusal};
 use super::super::exit::{Exit, Failure};
@@ -111,11 +112,11 @@ pub(super) fn run(api: &AdminApi, arguments: &ExportArguments) -> Result<Exit, F
     Ok(Exit::Success)
 }
 
-/// Writes a dump and its manifest. Both appear when they are complete.
+/// Writes a dump and its manifest. Both appear when they are complete, the manifest after the dump: after a failure or a
+/// kill, no manifest describes a dump that is not there.
 fn write_file(out: &Path, dump: ApiResult<'_>, manifest: &Manifest) -> Result<(), Failure> {
     let failure = |error: &io::Error| Failure::io("write", out, error);
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut part = NamedTempFile::new_in(folder).map_err(|error| failure(&error))?;
+    let mut part = part_beside(out).map_err(|error| failure(&error))?;
     write(dump, part.as_file_mut()).map_err(|error| error.into_failure(out))?;
     let length = part.as_file().metadata().map_err(|error| failure(&error))?.len();
     if length != manifest.bytes {
@@ -124,10 +125,29 @@ fn write_file(out: &Path, dump: ApiResult<'_>, manifest: &Manifest) -> Result<()
     part.as_file().sync_all().map_err(|error| failure(&error))?;
     let mut name = out.as_os_str().to_owned();
     name.push(".manifest.json");
-    let json = serde_json::to_vec_pretty(manifest).map_err(|error| failure(&io::Error::other(error)))?;
-    let described = File::create(&name).and_then(|mut file| file.write_all(&json));
-    described.map_err(|error| Failure::io("write", Path::new(&name), &error))?;
-    part.persist(out).map(drop).map_err(|error| failure(&error.error))
+    let described = Path::new(&name);
+    let of_manifest = |error: &io::Error| Failure::io("write", described, error);
+    let manifest = part_with(described, manifest).map_err(|error| of_manifest(&error))?;
+    // That of an earlier dump of this name.
+    match fs::remove_file(described) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(of_manifest(&error)),
+        _ => {}
+    }
+    part.persist(out).map_err(|error| failure(&error.error))?;
+    manifest.persist(described).map(drop).map_err(|error| of_manifest(&error.error))
+}
+
+/// A file beside this one, which gets its name when it is complete.
+fn part_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
+}
+
+fn part_with(path: &Path, manifest: &Manifest) -> io::Result<NamedTempFile> {
+    let mut part = part_beside(path)?;
+    serde_json::to_writer_pretty(part.as_file_mut(), manifest)?;
+    part.as_file().sync_all()?;
+    Ok(part)
 }
 
 /// Why a dump was not copied.
