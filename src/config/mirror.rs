@@ -51,6 +51,9 @@ pub(super) fn declare_policy(policy: &mut MirrorPolicy, keys: &mut Keys<'_, '_>)
         collisions: named() => policy.collisions,
         /// Whether resumptionTokens of the mirror have the attribute `totalElements`.
         total_elements: Flag => policy.total_elements,
+        /// The free space that dumps leave on the disk of the data folder, in bytes, so that harvests can be stored. On a
+        /// disk of which this is more than a tenth, they leave a tenth.
+        dump_reserve_bytes: whole(0..=1 << 50) => policy.dump_reserve_bytes,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `oaimend backup` and `oaimend restore`, with and without a server.
 
-use crate::fixtures::program::{Program, serve};
+use crate::fixtures::program::{NO_DUMP_RESERVE, Program, serve};
 use crate::fixtures::provider::Fault::Nothing;
 use crate::fixtures::provider::Provider;
 use crate::fixtures::provider::When::Always;
@@ -32,6 +32,7 @@ fn a_backup_of_a_running_server_is_restored() {
     fs::create_dir(folder.join("mappings")).expect("writable");
     let mapping = format!("base_url = \"{}\"\n[mirror]\nprefixes = [\"oai_dc\"]\n", source.base_url());
     fs::write(folder.join("mappings/x.toml"), mapping).expect("writable");
+    fs::write(folder.join("oaimend.toml"), NO_DUMP_RESERVE).expect("writable");
     let synced = oaimend(folder, &["mirror", "sync"]);
     assert!(synced.status.success(), "{}", text(&synced.stderr));
     let before = records(folder, "data");

@@ -27,6 +27,7 @@ aggregate_name = "Dunes & cliffs"
 aggregate_emails = ["dunes@example.org"]
 collisions = "newest"
 total_elements = true
+dump_reserve_bytes = 5_000
 "#;
     let mapping = "base_url = \"http://x/\"\n[mirror]\npriority = 7\nweight = 2\ninterval_secs = 61\n\
                    set_membership = \"harvest\"\nduplicates = \"first\"\n";
@@ -54,6 +55,7 @@ total_elements = true
         aggregate_emails: vec!["dunes@example.org".to_owned()],
         collisions: Collisions::Newest,
         total_elements: true,
+        dump_reserve_bytes: 5_000,
     };
     assert_eq!(config.mirror, mirror);
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::fixtures::collection::{Collection, identifier};
-use crate::fixtures::program::{Program, serve};
+use crate::fixtures::program::{NO_DUMP_RESERVE, Program, serve};
 use crate::fixtures::source::Source;
 use oaimend_test_support::strict;
 
@@ -28,6 +28,7 @@ fn folder_with(source: &Source) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let mappings = folder.path().join("mappings");
     std::fs::create_dir(&mappings).expect("a writable folder");
+    std::fs::write(folder.path().join("oaimend.toml"), NO_DUMP_RESERVE).expect("a writable folder");
     let base_url = source.base_url();
     for (id, rest) in [("c", "[mirror]\nprefixes = [\"oai_dc\"]\n"), ("live", "")] {
         let mapping = format!("base_url = \"{base_url}\"\n{rest}");

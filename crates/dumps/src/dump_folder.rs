@@ -95,14 +95,15 @@ impl DumpFolder {
         Ok(id)
     }
 
-    /// A folder for a dump that is being written.
+    /// A folder for a dump that is being written. It leaves so many bytes of the disk free, or a tenth of a smaller disk.
     ///
     /// # Errors
     ///
     /// It cannot be created.
-    pub fn new_part(&self) -> Result<DumpPart, DumpError> {
+    pub fn new_part(&self, reserve_bytes: u64) -> Result<DumpPart, DumpError> {
         self.store_id()?;
-        Ok(DumpPart::new(Builder::new().prefix(PART).tempdir_in(&self.folder)?, self.kept.clone()))
+        let part = Builder::new().prefix(PART).tempdir_in(&self.folder)?;
+        Ok(DumpPart::new(part, self.kept.clone(), reserve_bytes))
     }
 
     /// The last dump of a selection, or that of this position; `None` if it is not kept.
@@ -235,7 +236,7 @@ mod tests {
 
     fn keep(folder: &DumpFolder, repository: &str, position: &str) -> Result<KeptDump, DumpError> {
         let query = DumpQuery::read(&format!("repository={repository}")).expect("legal");
-        let part = folder.new_part().expect("writable");
+        let part = folder.new_part(0).expect("writable");
         let about = ("oai_dc", TapeDescription::default());
         let writer = DumpWriter::begin(part, DumpForm::Jsonl, about, RecordKey::Identifier, 1_000);
         let written = writer.expect("writable").finish().expect("writable");

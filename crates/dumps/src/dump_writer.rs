@@ -255,7 +255,7 @@ mod tests {
     fn write(form: DumpForm, key: RecordKey, records: &[DeliveredRecord]) -> Result<WrittenDump, DumpError> {
         let folder = tempfile::tempdir().expect("a folder");
         let kept = KeptDumps::new(folder.path().to_owned());
-        let part = DumpPart::new(folder, kept);
+        let part = DumpPart::new(folder, kept, 0);
         let about = ("oai_dc", TapeDescription::default());
         let mut writer = DumpWriter::begin(part, form, about, key, 1 << 20)?;
         for record in records {

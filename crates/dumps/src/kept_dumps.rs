@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tempfile::TempDir;
 
-/// Free space that dumps leave on the disk, in bytes: more than the mirror does, because its harvests must go on when dumps
-/// cannot be written any more.
-const RESERVE_BYTES_MAX: u64 = 1 << 30;
-/// On a small disk, dumps leave this part of it free.
+/// On a small disk, dumps leave this part of it free instead of the configured space.
 const RESERVE_PART: u64 = 10;
 const MANIFEST: &str = "json";
 
@@ -89,7 +86,7 @@ impl KeptDumps {
         Ok(())
     }
 
-    /// Removes the oldest dumps until so many bytes can be written.
+    /// Removes the oldest dumps until so many bytes can be written and the reserve is left, in bytes.
     ///
     /// # Errors
     ///
@@ -97,9 +94,11 @@ impl KeptDumps {
     fn ensure_space(
         &self,
         needed_bytes: u64,
+        reserve_bytes: u64,
         disk: impl Fn(&Path) -> Option<DiskSpace>,
     ) -> Result<(), DumpError> {
-        let has_space = || disk(&self.folder).map_or(Ok(()), |space| space.check(needed_bytes));
+        let has_space =
+            || disk(&self.folder).map_or(Ok(()), |space| space.check(needed_bytes, reserve_bytes));
         let Err(mut short) = has_space() else { return Ok(()) };
         for Kept { name, .. } in self.list()? {
             self.remove(&name)?;
@@ -120,9 +119,9 @@ impl DiskSpace {
         Some(Self { free_bytes: bytes(disk.f_bavail), total_bytes: bytes(disk.f_blocks) })
     }
 
-    fn check(self, needed_bytes: u64) -> Result<(), DumpError> {
+    fn check(self, needed_bytes: u64, reserve_bytes: u64) -> Result<(), DumpError> {
         let Self { free_bytes, total_bytes } = self;
-        let min_bytes = (total_bytes / RESERVE_PART).min(RESERVE_BYTES_MAX).saturating_add(needed_bytes);
+        let min_bytes = (total_bytes / RESERVE_PART).min(reserve_bytes).saturating_add(needed_bytes);
         if free_bytes < min_bytes { Err(DumpError::NoSpace { free_bytes, min_bytes }) } else { Ok(()) }
     }
 }
@@ -132,11 +131,13 @@ impl DiskSpace {
 pub struct DumpPart {
     folder: TempDir,
     kept: KeptDumps,
+    /// The free space that it leaves on the disk, in bytes.
+    reserve_bytes: u64,
 }
 
 impl DumpPart {
-    pub(crate) const fn new(folder: TempDir, kept: KeptDumps) -> Self {
-        Self { folder, kept }
+    pub(crate) const fn new(folder: TempDir, kept: KeptDumps, reserve_bytes: u64) -> Self {
+        Self { folder, kept, reserve_bytes }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -149,7 +150,7 @@ impl DumpPart {
     ///
     /// [`DumpError::NoSpace`], or the folder cannot be read.
     pub(crate) fn ensure_space(&self, needed_bytes: u64) -> Result<(), DumpError> {
-        self.kept.ensure_space(needed_bytes, DiskSpace::of)
+        self.kept.ensure_space(needed_bytes, self.reserve_bytes, DiskSpace::of)
     }
 
     /// The bytes of its files.
@@ -177,6 +178,7 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
+    const RESERVE: u64 = 1 << 30;
 
     #[test]
     fn the_oldest_dumps_are_removed_before_a_disk_is_too_full() {
@@ -192,15 +194,16 @@ mod tests {
             Some(DiskSpace { free_bytes: (400 - used * 100) * MIB, total_bytes: 2_000 * MIB })
         };
         let names = || kept.list().expect("readable").into_iter().map(|kept| kept.name).collect::<Vec<_>>();
-        kept.ensure_space(0, |_| Some(DiskSpace { free_bytes: 1 << 30, total_bytes: 1 << 50 }))
+        kept.ensure_space(0, RESERVE, |_| Some(DiskSpace { free_bytes: RESERVE, total_bytes: 1 << 50 }))
             .expect("space");
         assert_eq!(names(), ["a", "b", "c"]);
-        kept.ensure_space(50 * MIB, disk).expect("two dumps make room");
+        kept.ensure_space(50 * MIB, RESERVE, disk).expect("two dumps make room");
         assert_eq!(names(), ["c"]);
-        let error = kept.ensure_space(201 * MIB, disk).expect_err("too little");
+        let error = kept.ensure_space(201 * MIB, RESERVE, disk).expect_err("too little");
         assert!(matches!(error, DumpError::NoSpace { min_bytes, .. } if min_bytes == 401 * MIB), "{error}");
         assert_eq!(names(), [""; 0]);
-        let full = |_: &Path| Some(DiskSpace { free_bytes: (1 << 30) - 1, total_bytes: 1 << 50 });
-        assert!(kept.ensure_space(0, full).is_err());
+        let full = |_: &Path| Some(DiskSpace { free_bytes: RESERVE - 1, total_bytes: 1 << 50 });
+        assert!(kept.ensure_space(0, RESERVE, full).is_err());
+        kept.ensure_space(0, RESERVE / 2, full).expect("a smaller reserve is left");
     }
 }

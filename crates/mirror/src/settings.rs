@@ -24,6 +24,8 @@ pub struct MirrorPolicy {
     pub collisions: Collisions,
     /// Whether resumptionTokens of the mirror have the attribute `totalElements`.
     pub total_elements: bool,
+    /// The free space that dumps leave on the disk, in bytes; on a smaller disk a tenth of it.
+    pub dump_reserve_bytes: u64,
 }
 
 impl Default for MirrorPolicy {
@@ -38,9 +40,14 @@ impl Default for MirrorPolicy {
             aggregate_emails: Vec::new(),
             collisions: Collisions::default(),
             total_elements: false,
+            dump_reserve_bytes: DUMP_RESERVE_BYTES,
         }
     }
 }
+
+/// The default of [`MirrorPolicy::dump_reserve_bytes`]. It is more than the mirror itself leaves, because its harvests must go
+/// on when dumps cannot be written any more.
+const DUMP_RESERVE_BYTES: u64 = 1 << 30;
 
 /// The default bounds of the intervals: an hour and a week.
 pub const INTERVAL_MIN_SECS: u64 = 3_600;

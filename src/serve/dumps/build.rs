@@ -129,10 +129,10 @@ impl Task {
         let (sender, mut pages) = mpsc::channel::<Vec<DeliveredRecord>>(PAGES_WAITING);
         let (folder, form, prefix) =
             (Arc::clone(&served.dumps.folder), selection.form(), selection.prefix.clone());
-        let key = source.record_key(served);
+        let (key, reserve_bytes) = (source.record_key(served), served.mirror.policy().dump_reserve_bytes);
         let (writing_build, name) = (Arc::clone(build), selection.repository.clone());
         let writing = tokio::task::spawn_blocking(move || {
-            let part = folder.new_part()?;
+            let part = folder.new_part(reserve_bytes)?;
             let start = (&*prefix, description);
             let mut writer = DumpWriter::begin(part, form, start, key, DumpFolder::DUMP_BYTES_MAX)?;
             while let Some(records) = pages.blocking_recv() {

@@ -3,7 +3,8 @@
 use super::gateway::Mirrored;
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::change;
-use crate::fixtures::source::{Got, fetch_with, post};
+use crate::fixtures::program::{NO_DUMP_RESERVE, Program, serve};
+use crate::fixtures::source::{Got, fetch, fetch_with, post};
 use oaimend_mirror::settings::MirrorSettings;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -185,6 +186,7 @@ fn a_view_is_dumped_with_what_has_left_it() {
             format!("base_url = \"{}\"\n[mirror]\ninterval_secs = 86400\n", source.base_url()),
         ),
         ("views/v.toml", "query = \"title:lighthouse\"\n".to_owned()),
+        ("oaimend.toml", NO_DUMP_RESERVE.to_owned()),
     ] {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
@@ -201,18 +203,13 @@ fn a_view_is_dumped_with_what_has_left_it() {
     set_title(3, "A lighthouse");
     set_title(4, "Another lighthouse");
     let program =
-        crate::fixtures::program::Program::run(crate::fixtures::program::serve(folder.path()).args([
-            "--admin",
-            "127.0.0.1:0",
-            "--mappings",
-            "mappings",
-        ]));
+        Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0", "--mappings", "mappings"]));
     let address = program.address();
     let dump = |since: &str| {
         let path = format!("/_dump?repository=_view%2Fv{since}");
-        let mut got = crate::fixtures::source::fetch(address, &path);
+        let mut got = fetch(address, &path);
         while got.status == 503 {
-            got = crate::fixtures::source::fetch(address, &path);
+            got = fetch(address, &path);
         }
         assert_eq!(got.status, 200, "{}", got.text());
         got

@@ -1,9 +1,12 @@
 //! A server whose disk is full for a while: it says so, and works again without a restart.
 
-use crate::fixtures::program::Program;
+use super::local_repositories::{dublin_core, send, write_token};
+use crate::fixtures::program::{NO_DUMP_RESERVE, Program};
 use crate::fixtures::proxy::LIST;
 use crate::fixtures::source::{Source, fetch, page_of, record};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 /// Limits the length of the files of a program: 0 makes each write fail, as on a full disk.
@@ -13,6 +16,15 @@ fn limit_files(program: &Program, limit: Option<u64>) {
     let maximum = getrlimit(Resource::Fsize).maximum;
     let limit = Rlimit { current: limit.or(maximum), maximum };
     prlimit(Some(id), Resource::Fsize, limit).expect("our own child");
+}
+
+/// Runs a program that gets an error, and no signal, for a file that is too long.
+fn start(folder: &Path, arguments: &str) -> Program {
+    let script = format!(
+        "trap '' XFSZ; exec {} serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 {arguments}",
+        env!("CARGO_BIN_EXE_oaimend"),
+    );
+    Program::run(Command::new("sh").args(["-c", &script]).current_dir(folder))
 }
 
 fn metrics(program: &Program) -> String {
@@ -27,12 +39,7 @@ fn full_disk_is_reported_until_the_stores_work_again() {
         &record(1).replace("<identifier>oai:x:1</identifier>", "<identifier></identifier>"),
     );
     let source = Source::page(broken);
-    let script = format!(
-        "trap '' XFSZ; exec {} serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 --map x={}",
-        env!("CARGO_BIN_EXE_oaimend"),
-        source.base_url()
-    );
-    let program = Program::run(Command::new("sh").args(["-c", &script]).current_dir(folder.path()));
+    let program = start(folder.path(), &format!("--map x={}", source.base_url()));
     assert_eq!(fetch(program.address(), "/-/readyz").status, 200);
     assert!(metrics(&program).contains("oaimend_store_failed{store=\"quarantine\"} 0"));
 
@@ -57,4 +64,41 @@ fn full_disk_is_reported_until_the_stores_work_again() {
     assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
     let quarantined = fetch(program.admin(), "/-/repositories/x/quarantine").text();
     assert!(quarantined.contains("missing-identifier"), "{quarantined}");
+}
+
+#[test]
+fn a_dump_on_a_full_disk_is_refused_and_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("mappings")).expect("writable");
+    std::fs::write(folder.path().join("mappings/a.toml"), "kind = \"local\"\n").expect("writable");
+    std::fs::write(folder.path().join("oaimend.toml"), NO_DUMP_RESERVE).expect("writable");
+    let program = start(folder.path(), "--mappings mappings");
+    let authorization = format!("Authorization: Bearer {}\r\n", write_token(folder.path(), "a", &[]));
+    for number in 0..30 {
+        let url = format!("PUT /a/record/oai:a:{number}?metadataPrefix=oai_dc");
+        let record = dublin_core(&format!("Title {number}"));
+        let put = send(program.address(), &url, &authorization, record.as_bytes());
+        assert_eq!(put.status, 201, "{}", put.text());
+    }
+    // The id of the store and the time of the next lists are on disk from here on.
+    assert_eq!(fetch(program.address(), "/_changes").status, 200);
+    let kept = || {
+        let files = std::fs::read_dir(folder.path().join("data/dumps")).expect("readable");
+        files.map(|file| file.expect("readable").file_name()).collect::<BTreeSet<_>>()
+    };
+    for form in ["jsonl", "csv", "xmltape"] {
+        let path = format!("/_dump?repository=a&format={form}");
+        let before = kept();
+        for limit in [0, 1_000] {
+            limit_files(&program, Some(limit));
+            let refused = fetch(program.address(), &path);
+            assert_eq!((refused.status, refused.whole), (503, true), "{form}: {}", refused.text());
+            assert_eq!(refused.header("content-type"), "application/problem+json");
+            assert!(!refused.header("retry-after").is_empty());
+            assert_eq!(kept(), before, "{form}");
+        }
+        limit_files(&program, None);
+        let dump = fetch(program.address(), &path);
+        assert_eq!((dump.status, dump.whole), (200, true), "{form}: {}", dump.text());
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::fixtures::collection::identifier;
 use crate::fixtures::mirror::{damage_last_block, segments};
-use crate::fixtures::program::{Program, serve};
+use crate::fixtures::program::{NO_DUMP_RESERVE, Program, serve};
 use crate::fixtures::source::{Got, Harvester, fetch};
 use crate::fixtures::xmllint::is_xmllint_missing;
 use oaimend_base::clock;
@@ -25,7 +25,7 @@ pub(super) struct Server {
     pub(super) token: String,
 }
 
-fn write_token(folder: &Path, repository: &str, sets: &[&str]) -> String {
+pub(super) fn write_token(folder: &Path, repository: &str, sets: &[&str]) -> String {
     let sets = sets.iter().map(|set| (*set).to_owned()).collect();
     let new = NewWriteToken { name: None, repository: repository.to_owned(), sets };
     WriteTokens::new(&folder.join("data")).create(new, clock::now()).expect("a token").token
@@ -38,6 +38,7 @@ impl Server {
         for (id, text) in mappings {
             std::fs::write(folder.path().join(format!("mappings/{id}.toml")), text).expect("writable");
         }
+        std::fs::write(folder.path().join("oaimend.toml"), NO_DUMP_RESERVE).expect("writable");
         let program = start(folder.path());
         let token = write_token(folder.path(), mappings[0].0, &[]);
         Self { folder, program, token }
