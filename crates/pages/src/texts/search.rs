@@ -75,6 +75,15 @@ pub fn fault(fault: SearchFault) -> String {
     }
 }
 
+/// The message for a repository whose records no search finds.
+pub fn not_searched(repository: &str) -> String {
+    let repository = repository.chars().take(TITLE_CHARS_MAX).collect::<String>();
+    format!(
+        "The repository {repository} is not searched. Search all repositories, or one that is mirrored here and whose \
+         records have pages."
+    )
+}
+
 /// How many records can be searched.
 pub(crate) fn searchable(records: u64) -> String {
     format!("{} can be searched.", number_of_records(records))

@@ -36,8 +36,11 @@ pub(crate) async fn browse(
         html(status, page.render()).with("Cache-Control", "public, max-age=60".to_owned())
     };
     let all = SearchAddress::default().with(FacetKind::Repository, &address.repository);
-    let (filter, request) = (filter_of(served, Some(&all)), address.clone());
-    match find(served, search, filter, request).await {
+    let found = match filter_of(served, &all) {
+        Ok(filter) => find(served, search, filter, address.clone()).await,
+        Err(failure) => Err(failure),
+    };
+    match found {
         Ok((values, next)) => page(200, Some(&values), next),
         Err(failure) => failure.response(
             // The only request that is refused is one for too many values. The page says so.

@@ -18,7 +18,7 @@ pub(crate) use suggestions::{description, suggest};
 pub(crate) use view::{view, view_feed};
 
 use self::items::Results;
-use self::request::{filter_of, query_of, search_of};
+use self::request::{all_records, filter_of, query_of, search_of};
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::records::record::{with_links, with_policies};
 use crate::serve::pages::state::GatewayState;
@@ -69,7 +69,7 @@ pub(crate) async fn results_from(
     (offset, count_max): (usize, usize),
 ) -> Result<SearchResults, SearchFailure> {
     let query = query_of(address)?;
-    let filter = filter_of(served, Some(address));
+    let filter = filter_of(served, address)?;
     let hits = search_of(address, query.clone(), filter);
     let hits = SearchHits { offset, count_max, with_facets: false, ..hits };
     let found = search.searches.run(move |index| index.search(&hits)).await?;
@@ -93,14 +93,14 @@ impl Request<'_> {
             return Err(SearchFailure::Refused(texts::fault(fault)));
         }
         if self.form == SearchForm::Html && address.is_empty() {
-            let filter = filter_of(self.served, None);
+            let filter = all_records(self.served);
             let count =
                 SearchHits { count_max: 0, with_facets: false, ..search_of(address, Query::All, filter) };
             let found = search.searches.run(move |index| index.search(&count)).await?;
             return Ok(self.page(Shown::Invitation(found.total.records)));
         }
         let query = query_of(address)?;
-        let filter = filter_of(self.served, Some(address));
+        let filter = filter_of(self.served, address)?;
         let hits = search_of(address, query.clone(), filter);
         let found = search.searches.run(move |index| index.search(&hits)).await?;
         let results = Results { served: self.served, rendering: &self.pages.rendering, query };

@@ -4,6 +4,7 @@ use super::failure::SearchFailure;
 use crate::serve::search::searched_repositories;
 use crate::serve::served::ServedRepositories;
 use oaimend_pages::search::{FacetKind, PAGE_ITEMS, ResultList, SearchAddress, SortOrder};
+use oaimend_pages::texts::search as texts;
 use oaimend_search::query::{QueryLanguage, parse};
 use oaimend_search::{Query, Ranking, RecordFilter, SearchHits};
 
@@ -32,13 +33,27 @@ pub(super) fn query_of(address: &SearchAddress) -> Result<Query, SearchFailure> 
     })
 }
 
+/// The records of all searched repositories: one for each item.
+pub(super) fn all_records(served: &ServedRepositories) -> RecordFilter {
+    RecordFilter { repositories: Some(searched_repositories(&served.repositories)), prefix: None }
+}
+
 /// The records that a search considers: one for each item of the searched repositories, or of the chosen one.
-pub(super) fn filter_of(served: &ServedRepositories, address: Option<&SearchAddress>) -> RecordFilter {
-    let mut repositories = searched_repositories(&served.repositories);
-    if let Some(chosen) = address.and_then(|address| address.chosen.get(&FacetKind::Repository)) {
-        repositories.retain(|id| id == chosen);
+///
+/// # Errors
+///
+/// The chosen repository is not searched. No result would say that it has no such record.
+pub(super) fn filter_of(
+    served: &ServedRepositories,
+    address: &SearchAddress,
+) -> Result<RecordFilter, SearchFailure> {
+    let filter = all_records(served);
+    let Some(chosen) = address.chosen.get(&FacetKind::Repository) else { return Ok(filter) };
+    let is_searched = filter.repositories.iter().flatten().any(|id| id == chosen);
+    if !is_searched {
+        return Err(SearchFailure::Refused(texts::not_searched(chosen)));
     }
-    RecordFilter { repositories: Some(repositories), prefix: None }
+    Ok(RecordFilter { repositories: Some(vec![chosen.clone()]), ..filter })
 }
 
 /// The request for the hits of a page.

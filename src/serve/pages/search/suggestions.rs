@@ -1,7 +1,7 @@
 //! What browsers need to offer the search: its description, and suggestions while a person types.
 
 use super::failure::SearchFailure;
-use super::request::filter_of;
+use super::request::all_records;
 use crate::serve::pages::records::record::{CACHE_CONTROL, with_policies};
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
@@ -62,7 +62,7 @@ async fn find(
     if start.chars().count() < CHARS_MIN {
         return Ok(Vec::new());
     }
-    let filter = filter_of(served, None);
+    let filter = all_records(served);
     let values = FIELDS.map(|field| Values {
         field: FieldName(field.to_owned()),
         filter: filter.clone(),
