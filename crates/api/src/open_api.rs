@@ -29,6 +29,7 @@ const PROBLEMS: &[(u16, &str)] = &[
     ),
     (405, "The method is neither GET nor HEAD; the header Allow names both"),
     (409, "The source has changed the list while it was read; begin it again"),
+    (410, "The cursor has expired; begin the list again without it"),
     (URI_TOO_LONG, "The URL is too long"),
     (
         502,

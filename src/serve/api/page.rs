@@ -333,7 +333,15 @@ impl ApiPageRequest {
 
     fn refusal(&self, error: &OaiError) -> Refusal {
         let detail = format!("{}: {}", error.code, error.text);
-        let status = match ErrorCode::from_name(&error.code) {
+        let code = ErrorCode::from_name(&error.code);
+        if code == Some(ErrorCode::BadResumptionToken) && self.resumed.token.is_some() {
+            let text = format!(
+                "this cursor has expired: the repository does not continue its list any more; begin the list again without \
+                 cursor ({detail})"
+            );
+            return problem(410, &text);
+        }
+        let status = match code {
             Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) => 404,
             Some(ErrorCode::BadArgument | ErrorCode::BadResumptionToken) => 400,
             Some(ErrorCode::NoRecordsMatch | ErrorCode::NoSetHierarchy) => 409,

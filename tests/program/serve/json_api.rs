@@ -442,6 +442,29 @@ fn a_page_that_was_changed_after_its_start_was_delivered_is_a_conflict() {
 }
 
 #[test]
+fn a_cursor_that_has_expired_is_gone() {
+    let (source, _) = Collection::of(250).start();
+    let proxy = Proxy::with(|config| config.map("x", &source.base_url()).expect("a legal mapping"));
+    let path = format!("{RECORDS}&limit=1000");
+    let first = read(&proxy.get(&path));
+    let path = format!("{path}&cursor={}", first["next"].as_str().expect("a cursor"));
+    // The mirror does not continue a list of the source.
+    let proxy = proxy.restarted(|config| {
+        let mapping = super::gateway::mapping(&source);
+        config.repositories.add_fixed(Mapping { serve: ServeFrom::Mirror, ..mapping });
+    });
+    proxy.wait_for_harvests("x", 1);
+    let detail = problem(&proxy.get(&path), 410);
+    assert!(
+        detail.contains("has expired") && detail.contains("begin the list again without cursor"),
+        "{detail}"
+    );
+    let described = read(&proxy.get("/_api/v1/openapi.json"));
+    assert!(described["paths"]["/_api/v1/records"]["get"]["responses"]["410"].is_object());
+    assert_eq!(harvest(proxy.address(), RECORDS).0, numbered(0..250));
+}
+
+#[test]
 fn schemathesis_finds_nothing_and_a_generated_client_lists_all_records() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("mappings")).expect("writable");
