@@ -2,6 +2,8 @@
 
 use crate::config::{Mapping, Robots};
 use crate::serve::response::Response;
+use oaimend_api::Operation;
+use oaimend_pages::resolver::RESOLVER_PATH;
 use oaimend_pages::texts::start as texts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -54,18 +56,24 @@ pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Response {
 
 /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules. `sitemap` is the URL of the
 /// sitemap index. With search, crawlers are kept from its results: their facets lead to ever more of them, and every
-/// record is in the lists. They are kept from the resolver, too.
+/// record is in the lists. They are always kept from the resolver and from what programs read: the JSON API, dumps, the feed
+/// of changes, SRU and OpenURL.
 pub(crate) fn robots(robots: Robots, sitemap: Option<&str>, has_search: bool) -> Response {
+    // The longest rule that fits wins (RFC 9309, 2.2.2).
     let rules = match robots {
-        // The longest rule that fits wins (RFC 9309, 2.2.2).
         Robots::Allow if has_search => {
             "Allow: /_search?verb=\nAllow: /_recent?verb=\n\
-             Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/\nDisallow: /_resolve"
+             Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/\n"
         }
-        Robots::Allow => "Disallow:",
-        Robots::Deny => "Allow: /*?verb=\nDisallow: /",
+        Robots::Allow => "",
+        Robots::Deny => "Allow: /*?verb=\nDisallow: /\n",
     };
-    let mut text = format!("User-agent: *\n{rules}\n");
+    let mut text = format!("User-agent: *\n{rules}");
+    if robots == Robots::Allow {
+        for path in [Operation::FOLDER, "/_dump", "/_changes", "/_sru", "/_openurl", RESOLVER_PATH] {
+            text.push_str(&format!("Disallow: {path}\n"));
+        }
+    }
     if let Some(sitemap) = sitemap {
         text.push_str(&format!("\nSitemap: {sitemap}\n"));
     }
@@ -80,8 +88,15 @@ mod tests {
 
     #[test]
     fn crawlers_are_kept_from_results_and_harvesters_are_not() {
-        let Body::Bytes(body) = robots(Robots::Allow, None, true).body else { panic!("a page in one piece") };
-        let text = String::from_utf8_lossy(&body).into_owned();
+        let text_of = |robots_of: Robots, has_search| {
+            let Body::Bytes(body) = robots(robots_of, None, has_search).body else {
+                panic!("a page in one piece")
+            };
+            String::from_utf8_lossy(&body).into_owned()
+        };
+        let without = text_of(Robots::Allow, false);
+        assert!(without.contains("Disallow: /_dump\n") && !without.contains("_search"), "{without}");
+        let text = text_of(Robots::Allow, true);
         let path_of = |line: &str, rule: &str| line.strip_prefix(rule).map(str::to_owned);
         let is_allowed = |url: &str| {
             let rules = text.lines().filter_map(|line| {
@@ -94,7 +109,18 @@ mod tests {
         for url in ["/_search", "/_search?verb=Identify", "/_recent?verb=ListRecords&x", "/x/records/"] {
             assert!(is_allowed(url), "{url}: {text}");
         }
-        for url in ["/_search?q=a", "/_search.json?q=a", "/_recent", "/_recent?page=2", "/_recent.atom"] {
+        for url in [
+            "/_search?q=a",
+            "/_search.json?q=a",
+            "/_recent",
+            "/_recent?page=2",
+            "/_recent.atom",
+            "/_api/v1/records?repository=x",
+            "/_dump?repository=x",
+            "/_dump/manifest?repository=x",
+            "/_changes?since=now",
+            "/_resolve?identifier=x",
+        ] {
             assert!(!is_allowed(url), "{url}: {text}");
         }
     }

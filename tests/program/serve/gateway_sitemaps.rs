@@ -194,8 +194,12 @@ fn only_own_complete_record_pages_are_in_sitemaps() {
 fn robots_are_told_where_the_sitemap_is() {
     let public_url = |config: &mut Config| config.public_url = Some("https://e.org/m".to_owned());
     let mirrored = Mirrored::with(Collection::of(1), |_| {}, public_url);
-    let expected = "User-agent: *\nAllow: /_search?verb=\nAllow: /_recent?verb=\nDisallow: /_search?\n\
-                    Disallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/\nDisallow: /_resolve\n\nSitemap: https://e.org/m/sitemap.xml\n";
+    let of_programs = "Disallow: /_api/\nDisallow: /_dump\nDisallow: /_changes\nDisallow: /_sru\nDisallow: /_openurl\n\
+                       Disallow: /_resolve\n";
+    let expected = format!(
+        "User-agent: *\nAllow: /_search?verb=\nAllow: /_recent?verb=\nDisallow: /_search?\nDisallow: /_search.\n\
+         Disallow: /_recent\nDisallow: /*/browse/\n{of_programs}\nSitemap: https://e.org/m/sitemap.xml\n"
+    );
     assert_eq!(mirrored.get("/robots.txt").text(), expected);
     let deny = |config: &mut Config| config.gateway.robots = Robots::Deny;
     let mirrored = Mirrored::with(Collection::of(1), |_| {}, deny);
@@ -207,5 +211,5 @@ fn robots_are_told_where_the_sitemap_is() {
         assert_eq!(mirrored.get(path).status, 404, "{path}");
     }
     let proxy = Proxy::with(|_| {});
-    assert_eq!(proxy.get("/robots.txt").text(), "User-agent: *\nDisallow:\n");
+    assert_eq!(proxy.get("/robots.txt").text(), format!("User-agent: *\n{of_programs}"));
 }

@@ -181,7 +181,11 @@ fn friends_robots_and_health() {
     let friends = proxy.get("/friends.xml");
     let url = format!("http://{}/x", proxy.address());
     assert!(friends.text().contains(&format!("<baseURL id=\"x\">{url}</baseURL>")), "{}", friends.text());
-    assert_eq!(proxy.get("/robots.txt").text(), "User-agent: *\nDisallow:\n");
+    let robots = proxy.get("/robots.txt").text();
+    for path in ["/_api/", "/_dump", "/_changes", "/_resolve"] {
+        assert!(robots.contains(&format!("Disallow: {path}\n")), "{robots}");
+    }
+    assert!(!robots.contains("/x") && !robots.contains("Disallow: /\n"), "{robots}");
     for address in [proxy.address(), proxy.admin()] {
         for path in ["/-/livez", "/-/readyz"] {
             let got = fetch(address, path);
