@@ -14,7 +14,7 @@ pub struct FolderListing {
     pub unread: Vec<String>,
     /// The paths that are not published, with the reason.
     pub left_out: BTreeMap<String, String>,
-    /// The subfolders that are on other devices than the folder.
+    /// The subfolders that are on other devices than the folder, or at which something is mounted.
     pub mounts: BTreeSet<String>,
 }
 

@@ -14,7 +14,7 @@ pub struct FolderState {
     pub identifier_start: String,
     /// The files by their paths below the folder.
     pub files: BTreeMap<String, FolderFile>,
-    /// The subfolders that are on other devices than the folder.
+    /// The subfolders that are on other devices than the folder, or at which something was mounted.
     pub mounts: BTreeSet<String>,
     /// The records of the repository after the last change by the folder.
     pub stored: CollectionMarks,

@@ -132,10 +132,10 @@ fn see(listing: &mut FolderListing, folder: &Path, entry: &DirEntry) -> bool {
     false
 }
 
-/// Notes a subfolder that is on another device, and returns whether it is listed.
+/// Notes a subfolder that is on another device or at which something is mounted, and returns whether it is listed.
 fn note_mount(listing: &mut FolderListing, folder: &Path, entry: &DirEntry) -> bool {
     match entry.metadata() {
-        Ok(meta) if meta.dev() != listing.place.device => {
+        Ok(meta) if meta.dev() != listing.place.device || is_mount_root(entry.path()) => {
             let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());
             listing.mounts.insert(below.to_string_lossy().into_owned());
             true
@@ -146,6 +146,20 @@ fn note_mount(listing: &mut FolderListing, folder: &Path, entry: &DirEntry) -> b
             false
         }
     }
+}
+
+/// Whether something is mounted at a folder, also another folder of the same disk (`mount --bind`). Kernels before Linux 5.8
+/// do not say it.
+#[cfg(target_os = "linux")]
+fn is_mount_root(folder: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+    let found = statx(CWD, folder, AtFlags::NO_AUTOMOUNT | AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn is_mount_root(_folder: &Path) -> bool {
+    false
 }
 
 /// The setSpec of a subfolder; `None` if it is not legal.
