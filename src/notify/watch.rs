@@ -29,8 +29,12 @@ pub(crate) struct Observation {
 pub(crate) struct FolderStatus {
     /// Why the folder cannot be followed now; what it has published stays.
     pub(crate) unreadable: Option<String>,
+    /// The number of files that are published as a whole.
+    pub(crate) published_files: u64,
     /// The number of paths that are not published, or not as a whole.
     pub(crate) refused_files: u64,
+    /// The number of files that have changed or are gone since they were published.
+    pub(crate) waiting_files: u64,
     /// The last of them, with the reason.
     pub(crate) last_refused: String,
 }

@@ -25,6 +25,8 @@ pub(super) async fn metrics(served: &ServedRepositories, telemetry: &Telemetry) 
             tracing::warn!(%error, "the quarantine cannot be measured; its metrics are old");
         }
     }
+    let folder = |id: &String| Some((id.clone(), served.deposit.folders.of(id)?));
+    telemetry.set_folders(mappings.keys().filter_map(folder));
     if let Err(error) = measure_mirror(served, telemetry).await {
         tracing::warn!(%error, "the mirror cannot be measured; its metrics are old");
     }

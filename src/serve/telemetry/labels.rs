@@ -124,6 +124,19 @@ named_enum! {
 }
 
 named_enum! {
+    /// The state of a file in the folder of a local repository.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum FolderFileState {
+        /// Its records are published.
+        Published = "published",
+        /// It is not published, or not as a whole.
+        Refused = "refused",
+        /// It has changed or is gone since it was published.
+        Waiting = "waiting",
+    }
+}
+
+named_enum! {
     /// How a search ended.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum SearchOutcome {

@@ -137,6 +137,8 @@ metrics! {
         "Seconds since the search index had everything that is in the mirror.";
     search_bytes: IntGauge = "oaimend_search_bytes", [],
         "Bytes of the search index on disk.";
+    folder_files: IntGaugeVec = "oaimend_folder_files", ["repository", "state"],
+        "Files in the folders of local repositories by state: published, refused or waiting.";
     notifications: IntCounterVec = "oaimend_notifications_total", ["target", "result"],
         "Events for operators and reports to providers by target and result: sent, failed or dropped.";
 }
@@ -144,8 +146,8 @@ metrics! {
 #[cfg(test)]
 mod tests {
     use super::super::labels::{
-        CacheOutcome, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason, RequestOutcome,
-        SearchOutcome,
+        CacheOutcome, FolderFileState, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason,
+        RequestOutcome, SearchOutcome,
     };
     use super::DECLARED;
     use oaimend_oai::Named;
@@ -172,6 +174,7 @@ mod tests {
             .chain(names::<NotificationResult>())
             .chain(names::<SearchOutcome>())
             .chain(names::<QuarantineState>())
+            .chain(names::<FolderFileState>())
             .chain(names::<StoreName>());
         for value in values {
             assert!(page.contains(&format!("`{value}`")), "{value}");

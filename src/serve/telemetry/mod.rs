@@ -3,9 +3,10 @@
 pub(crate) mod labels;
 mod metrics;
 
+use crate::notify::FolderStatus;
 use labels::{
-    CacheOutcome, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason, RequestOutcome,
-    SearchOutcome,
+    CacheOutcome, FolderFileState, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason,
+    RequestOutcome, SearchOutcome,
 };
 use metrics::Metrics;
 use oaimend_oai::UnixSecs;
@@ -183,6 +184,22 @@ impl Telemetry {
                 if let Some(secs) = secs {
                     gauge.with_label_values(label).set(secs);
                 }
+            }
+        }
+    }
+
+    /// Sets the numbers of files in the folders of local repositories.
+    pub(crate) fn set_folders(&self, folders: impl Iterator<Item = (String, FolderStatus)>) {
+        // A folder may have been removed.
+        self.metrics.folder_files.reset();
+        for (repository, folder) in folders {
+            for (state, files) in [
+                (FolderFileState::Published, folder.published_files),
+                (FolderFileState::Refused, folder.refused_files),
+                (FolderFileState::Waiting, folder.waiting_files),
+            ] {
+                let labels = &[repository.as_str(), state.name()];
+                self.metrics.folder_files.with_label_values(labels).set(files.cast_signed());
             }
         }
     }

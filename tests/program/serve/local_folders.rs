@@ -18,7 +18,7 @@ struct Folder {
 }
 
 fn start(folder: &Path) -> Program {
-    Program::run(serve(folder).args(["--admin", "off", "--mappings", "mappings"]))
+    Program::run(serve(folder).args(["--admin", "127.0.0.1:0", "--mappings", "mappings"]))
 }
 
 fn document(title: &str) -> String {
@@ -53,6 +53,32 @@ impl Folder {
 
     fn list(&self) -> String {
         fetch(self.program.address(), "/theses?verb=ListRecords&metadataPrefix=oai_dc").text()
+    }
+
+    /// Waits until the metrics have these numbers of files: published, refused and waiting ones.
+    #[track_caller]
+    fn until_counted(&self, counts: [u64; 3]) {
+        let expected: Vec<String> = ["published", "refused", "waiting"]
+            .iter()
+            .zip(counts)
+            .map(|(state, count)| {
+                format!("oaimend_folder_files{{repository=\"theses\",state=\"{state}\"}} {count}\n")
+            })
+            .collect();
+        let until = clock::uptime() + WITHIN;
+        loop {
+            let metrics = fetch(self.program.admin(), "/-/metrics").text();
+            if expected.iter().all(|line| metrics.contains(line)) {
+                return;
+            }
+            assert!(clock::uptime() < until, "{expected:?}: {metrics}");
+        }
+    }
+
+    /// Stops the program.
+    fn stop(&mut self) {
+        self.program.killer().kill();
+        self.program.ended();
     }
 
     /// Waits until the folder has noted what it has published.
@@ -303,4 +329,116 @@ fn files_in_formats_of_the_mapping_are_published() {
         }
         assert!(clock::uptime() < until, "{list}");
     }
+}
+
+#[test]
+fn files_are_counted_by_their_states() {
+    let served = Folder::new(&[("a.xml", &document("One")), ("b.xml", "<dc><title>half")]);
+    served.until_counted([1, 1, 0]);
+    served.write("b.xml", &document("Two"));
+    served.until_counted([2, 0, 0]);
+    let metrics = fetch(served.program.admin(), "/-/metrics").text();
+    assert_eq!(metrics.matches("oaimend_folder_files{").count(), 3, "{metrics}");
+}
+
+/// A list of records with this identifier.
+fn record_list(identifier: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+         xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\
+         <responseDate>2026-01-01T00:00:00Z</responseDate><request verb=\"ListRecords\" metadataPrefix=\"oai_dc\">\
+         http://x.example/</request><ListRecords><record><header><identifier>{identifier}</identifier>\
+         <datestamp>2026-01-01</datestamp></header><metadata>\
+         <oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+         xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
+         xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/oai_dc/ http://www.openarchives.org/OAI/2.0/oai_dc.xsd\">\
+         <dc:title>Claimed</dc:title></oai_dc:dc></metadata></record></ListRecords></OAI-PMH>"
+    )
+}
+
+#[test]
+fn a_refused_record_is_published_when_no_other_repository_has_its_identifier() {
+    let mut served = Folder::new(&[("a.xml", &document("One"))]);
+    served.until(|list| list.contains(">One<"));
+    served.stop();
+    fs::write(served.folder.path().join("mappings/other.toml"), "kind = \"local\"\n").expect("writable");
+    served.program = start(served.folder.path());
+    let new = NewWriteToken { name: None, repository: "other".to_owned(), sets: Vec::new() };
+    let tokens = WriteTokens::new(&served.folder.path().join("data"));
+    let token = tokens.create(new, clock::now()).expect("a token").token;
+    let address = served.program.address();
+    let send = |method: &str, body: &str| {
+        let head = format!(
+            "{method} /other/record/oai:x:1?metadataPrefix=oai_dc HTTP/1.1\r\nHost: {address}\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let got = Harvester::ask(address, &head).rest();
+        assert!(matches!(got.status, 200 | 201 | 204), "{}", got.text());
+    };
+    send("PUT", &document("Owned"));
+    served.write("list.xml", &record_list("oai:x:1"));
+    let line = served.program.line("a file of the folder is not published");
+    assert!(line["problem"].as_str().unwrap_or_default().contains("the repository other has"), "{line}");
+    served.until_counted([1, 1, 0]);
+    send("DELETE", "");
+    served.until(|list| list.contains(">Claimed<"));
+    served.until_counted([2, 0, 0]);
+}
+
+/// A folder that is mounted at another one until the end of the test.
+struct BindMount(PathBuf);
+
+impl BindMount {
+    /// `None` if this machine does not permit it.
+    fn new(folder: &Path, at: &Path) -> Option<Self> {
+        let mounted = Command::new("mount").arg("--bind").args([folder, at]).output();
+        mounted.is_ok_and(|output| output.status.success()).then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for BindMount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_bind_mount_that_is_gone_deletes_nothing() {
+    let mut served = Folder::new(&[("a.xml", &document("One"))]);
+    served.until(|list| list.contains(">One<"));
+    served.stop();
+    let (disk, at) = (served.folder.path().join("disk"), served.records().join("disk"));
+    write(&disk.join("b.xml"), &document("Two"));
+    fs::create_dir(&at).expect("writable");
+    let Some(mount) = BindMount::new(&disk, &at) else {
+        eprintln!("skipped: this machine does not permit bind mounts");
+        return;
+    };
+    served.program = start(served.folder.path());
+    served.until(|list| list.contains(">Two<"));
+    served.until_noted();
+    drop(mount);
+    // Another change lets the folder be listed now.
+    served.write("c.xml", &document("Three"));
+    let list = served.until(|list| list.contains(">Three<"));
+    assert_eq!(deleted(&list), 0, "{list}");
+    let line = served.program.line("a file of the folder is not published");
+    assert_eq!(line["path"], "disk");
+    // It is not mounted at the start either.
+    served.stop();
+    served.program = start(served.folder.path());
+    served.write("d.xml", &document("Four"));
+    let list = served.until(|list| list.contains(">Four<"));
+    assert_eq!((deleted(&list), list.contains(">Two<")), (0, true), "{list}");
+    // It is back, and a removed file counts again.
+    served.stop();
+    let _mount = BindMount::new(&disk, &at).expect("it was possible before");
+    fs::remove_file(disk.join("b.xml")).expect("writable");
+    write(&disk.join("e.xml"), &document("Five"));
+    served.program = start(served.folder.path());
+    let list = served.until(|list| list.contains(">Five<") && deleted(list) == 1);
+    assert!(!list.contains(">Two<"), "{list}");
+    served.stop();
 }

@@ -81,6 +81,15 @@ impl FolderListing {
         }
     }
 
+    /// The number of files whose current version is not published yet, or whose removal is not.
+    pub fn waiting(&self, state: &FolderState) -> usize {
+        let is_read = |path: &String, stamp: &FileStamp| {
+            state.files.get(path).is_some_and(|file| file.stamp == Some(*stamp))
+        };
+        let unread = self.files.iter().filter(|(path, stamp)| !is_read(path, stamp)).count();
+        unread + state.files.keys().filter(|path| self.is_absent(path)).count()
+    }
+
     /// Whether there is certainly no such file.
     fn is_absent(&self, path: &str) -> bool {
         let is_below = |folder: &String| {

@@ -87,6 +87,12 @@ impl FolderState {
         self.files.values().filter(|file| file.problem.is_some()).count()
     }
 
+    /// The files of which the repository has refused a record, with the reason.
+    pub fn refused(&self) -> impl Iterator<Item = (&String, &str)> {
+        let refused = self.files.iter().filter(|(_, file)| file.is_refused);
+        refused.map(|(path, file)| (path, file.problem.as_deref().unwrap_or_default()))
+    }
+
     /// Whether the records of all files are known. A file that was never read has unknown ones.
     pub fn is_known(&self) -> bool {
         self.files.values().all(|file| file.problem.is_none() || !file.records.is_empty())

@@ -2,11 +2,13 @@
 
 use super::super::mappings_watch::MappingsWatch;
 use super::file_access::{ReadError, list, read, sets_of_file};
+use super::retries::RefusalRetries;
 use super::state_file::StateFile;
 use crate::config::Mapping;
 use crate::notify::FolderStatus;
 use crate::serve::context::ServerContext;
 use crate::serve::oai::mirror_views::view_stores;
+use oaimend_base::clock;
 use oaimend_deposit::{
     CollectionMark, CollectionMarks, Condition, Deposit, DepositError, FileKind, FileNaming, FileRecord,
     FileStamp, FolderListing, FolderState, FolderWork, LocalRepository, Publication, RecordName, WriteTerms,
@@ -52,6 +54,9 @@ pub(super) struct Follower {
     /// Whether the last look has left nothing for the next one.
     is_settled: bool,
     reported: BTreeMap<String, String>,
+    retries: RefusalRetries,
+    /// The files that a retry reads again, with the reason that the log has already.
+    retried: BTreeMap<String, String>,
     status: FolderStatus,
 }
 
@@ -89,6 +94,8 @@ impl Follower {
             before: None,
             is_settled: false,
             reported: BTreeMap::new(),
+            retries: RefusalRetries::default(),
+            retried: BTreeMap::new(),
             status: FolderStatus::default(),
         }
     }
@@ -132,6 +139,7 @@ impl Follower {
 
     async fn look_with(&mut self, state: &mut FolderState) -> Result<(), String> {
         self.note_others(state).await?;
+        self.retry_refused(state).await?;
         let (watch, is_settled, folder) = (self.watch.take(), self.is_settled, self.folder.clone());
         let looked = blocking(move || {
             let mut watch = watch.unwrap_or_else(|| MappingsWatch::with_subfolders(&folder));
@@ -202,6 +210,19 @@ impl Follower {
         Ok(())
     }
 
+    /// Lets this look read the files again whose records the repository has refused, if it may accept them now.
+    async fn retry_refused(&mut self, state: &mut FolderState) -> Result<(), String> {
+        let has_refused = state.refused().next().is_some();
+        let changes = self.context.served.store.mirror.changes().await.map_err(|error| error.to_string())?;
+        if self.retries.are_due(has_refused, changes, clock::uptime()) {
+            self.retried =
+                state.refused().map(|(path, problem)| (path.clone(), problem.to_owned())).collect();
+            state.forget_versions(|file| file.is_refused);
+            self.is_settled = false;
+        }
+        Ok(())
+    }
+
     /// The collections of the repository that have records.
     async fn marks(&self) -> Result<CollectionMarks, MirrorError> {
         let (store, id) = (&self.context.served.store.mirror, RepositoryId(self.mapping.id()));
@@ -265,7 +286,7 @@ impl Follower {
         let (place, mounts) = (listing.place, listing.mounts.clone());
         self.before = Some(listing);
         if !has_work && !is_moved && (state.is_compared || !is_whole) {
-            self.count_refused(state);
+            self.count_files(state);
             return Ok(());
         }
         let file = self.state_file.clone();
@@ -291,7 +312,7 @@ impl Follower {
         }
         next.stored = self.marks().await.map_err(|error| error.to_string())?;
         *state = next;
-        self.count_refused(state);
+        self.count_files(state);
         self.save(state, true).await?;
         self.is_interrupted = false;
         Ok(())
@@ -452,12 +473,16 @@ impl Follower {
 
     fn refuse(&mut self, path: &str, problem: &str) {
         let path = if path.is_empty() { "." } else { path };
-        tracing::warn!(repo = self.mapping.id(), path, problem, "a file of the folder is not published");
+        if self.retried.remove(path).as_deref() != Some(problem) {
+            tracing::warn!(repo = self.mapping.id(), path, problem, "a file of the folder is not published");
+        }
         self.status.last_refused = format!("{path}: {problem}");
     }
 
-    fn count_refused(&mut self, state: &FolderState) {
+    fn count_files(&mut self, state: &FolderState) {
+        self.status.published_files = (state.files.len() - state.problems()) as u64;
         self.status.refused_files = (state.problems() + self.reported.len()) as u64;
+        self.status.waiting_files = self.before.as_ref().map_or(0, |before| before.waiting(state)) as u64;
     }
 }
 

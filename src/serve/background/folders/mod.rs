@@ -4,6 +4,7 @@
 
 mod file_access;
 mod follower;
+mod retries;
 mod service;
 mod state_file;
 mod status;
