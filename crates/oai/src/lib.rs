@@ -17,6 +17,7 @@ pub mod datestamp;
 mod envelope;
 mod errors;
 mod named;
+pub mod path_segment;
 mod request;
 mod request_echo;
 pub mod set_spec;

@@ -1,6 +1,7 @@
 //! The pages that requests name. Pure: no I/O.
 
 use super::record_form::RecordForm;
+use oaimend_oai::path_segment::text_of;
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
@@ -77,7 +78,7 @@ impl RecordTarget {
             let found = arguments.find(|(argument, value)| argument == name && !value.is_empty());
             found.map(|(_, value)| value.into_owned())
         };
-        let decode = |written| Some(percent_decode_str(written).decode_utf8().ok()?.into_owned());
+        let decode = |written| Some(text_of(&percent_decode_str(written).decode_utf8().ok()?).to_owned());
         let repository = repository.to_owned();
         if let Some(prefix) = arguments("raw") {
             let (form, format) = (Some(RecordForm::RawMetadata), Some(prefix));

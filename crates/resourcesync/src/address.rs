@@ -3,6 +3,7 @@
 use crate::kind::ListKind;
 use crate::partition::Part;
 use oaimend_oai::UnixSecs;
+use oaimend_oai::path_segment::{segment_of, text_of};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// The path of the source description (section 6.3.2).
@@ -39,8 +40,9 @@ impl FormatAddress {
     }
 
     fn document(&self, base: &str, name: &str) -> String {
+        let prefix = segment_of(&self.prefix);
         let [repository, prefix] =
-            [&self.repository, &self.prefix].map(|text| utf8_percent_encode(text, SEGMENT));
+            [&*self.repository, &*prefix].map(|text| utf8_percent_encode(text, SEGMENT));
         format!("{base}/{repository}/resourcesync/{prefix}/{name}")
     }
 }
@@ -66,7 +68,7 @@ pub enum SyncTarget {
 impl SyncTarget {
     /// Reads the segments of a path. `prefix` is as in the path. `None` if no document can have this name.
     pub fn read(repository: &str, prefix: &str, name: &str) -> Option<Self> {
-        let prefix = percent_decode_str(prefix).decode_utf8().ok()?.into_owned();
+        let prefix = text_of(&percent_decode_str(prefix).decode_utf8().ok()?).to_owned();
         let format = FormatAddress { repository: repository.to_owned(), prefix };
         if name == CAPABILITY_LIST {
             return Some(Self::CapabilityList(format));
@@ -102,7 +104,13 @@ mod tests {
 
     #[test]
     fn documents_are_read_as_they_are_written() {
-        let format = FormatAddress { repository: "x".to_owned(), prefix: "a!b/../c".to_owned() };
+        for prefix in ["a!b/../c", ".", "..", "../"] {
+            check_documents(prefix);
+        }
+    }
+
+    fn check_documents(prefix: &str) {
+        let format = FormatAddress { repository: "x".to_owned(), prefix: prefix.to_owned() };
         let part = Part { collection: 7, at_secs: UnixSecs(1_000), first: 0, end: u64::MAX };
         let mut written = vec![(format.capability_list(""), SyncTarget::CapabilityList(format.clone()))];
         for &kind in ListKind::ALL {
@@ -112,6 +120,7 @@ mod tests {
         for (url, target) in written {
             let segments: Vec<&str> = url.split('/').collect();
             let ["", "x", "resourcesync", prefix, name] = segments[..] else { panic!("{url}") };
+            assert!(![".", ".."].contains(&prefix), "clients remove such a segment: {url}");
             assert_eq!(SyncTarget::read("x", prefix, name), Some(target), "{url}");
         }
     }

@@ -4,6 +4,7 @@ use crate::config::Mapping;
 use crate::serve::routes::{PUBLIC, PublicEndpoint};
 use http::{HeaderMap, header};
 use oaimend_deposit::Condition;
+use oaimend_oai::path_segment::text_of;
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 use url::form_urlencoded;
@@ -53,7 +54,7 @@ impl DepositRequest {
         };
         let prefix = argument("metadataPrefix");
         let written = found.part("identifier").unwrap_or_default();
-        let identifier = percent_decode_str(written).decode_utf8_lossy().into_owned();
+        let identifier = text_of(&percent_decode_str(written).decode_utf8_lossy()).to_owned();
         let kind = match (found.route.endpoint, method) {
             // Without the argument, it is the page of the record.
             (PublicEndpoint::Record, _) if prefix.is_some() => DepositKind::Read(identifier),

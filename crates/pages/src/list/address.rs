@@ -3,6 +3,7 @@
 use super::month::Month;
 use super::range::SequenceRange;
 use crate::record::{RepositoryAddress, encoded_segment};
+use oaimend_oai::path_segment::text_of;
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
@@ -121,7 +122,7 @@ impl ListAddress {
                 if set.is_empty() {
                     return None;
                 }
-                (Some(percent_decode_str(set).decode_utf8().ok()?.into_owned()), after, rest.contains('/'))
+                (Some(read_set(set)?), after, rest.contains('/'))
             }
             _ => return None,
         };
@@ -150,6 +151,11 @@ impl ListAddress {
     }
 }
 
+/// The setSpec of a segment; `None` if it is not UTF-8.
+fn read_set(segment: &str) -> Option<String> {
+    Some(text_of(&percent_decode_str(segment).decode_utf8().ok()?).to_owned())
+}
+
 impl ListPart {
     /// Reads a part, and whether a slash is at its end.
     fn read(text: &str) -> (Self, bool) {
@@ -171,8 +177,8 @@ impl SetFeedAddress {
     /// Reads the part of a path after the repository: `sets/SETSPEC/recent.atom`.
     fn read(repository: &str, path: &str) -> Option<Self> {
         let (set, name) = path.strip_prefix("sets/")?.split_once('/')?;
-        let set = percent_decode_str(set).decode_utf8().ok().filter(|set| !set.is_empty() && name == FEED)?;
-        Some(Self { repository: repository.to_owned(), set: set.into_owned() })
+        let set = read_set(set).filter(|set| !set.is_empty() && name == FEED)?;
+        Some(Self { repository: repository.to_owned(), set })
     }
 
     /// The URL. `base` is the public URL or its path, without a slash at its end.
@@ -205,7 +211,9 @@ mod tests {
     fn addresses_are_read_as_written() {
         let month = Month::read("2026-11").expect("a month");
         let range = SequenceRange::read("1000-1999").expect("a fixed range");
-        for set in [None, Some("a"), Some("a:b"), Some("2026-11"), Some("é %/?#"), Some("records")] {
+        for set in
+            [None, Some("a"), Some("a:b"), Some("2026-11"), Some("é %/?#"), Some("records"), Some("..")]
+        {
             for part in [ListPart::Months, ListPart::Month(month), ListPart::Range(month, range)] {
                 let address = ListAddress { repository: "x".to_owned(), set: set.map(str::to_owned), part };
                 let url = address.url("");
@@ -247,7 +255,7 @@ mod tests {
 
     #[test]
     fn sets_have_feeds() {
-        for set in ["a", "a:b", "recent.atom", "x.atom", "é %/?#"] {
+        for set in ["a", "a:b", "recent.atom", "x.atom", "é %/?#", ".", ".."] {
             let list = ListAddress::of_repository("x");
             assert_eq!(list.feed(), None);
             let feed = ListAddress { set: Some(set.to_owned()), ..list }.feed().expect("a set");

@@ -1,6 +1,7 @@
 //! The URLs of a record on this server.
 
 use crate::record_form::RecordForm;
+use oaimend_oai::path_segment::segment_of;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The place of a record on this server, in one format.
@@ -73,7 +74,7 @@ impl RecordAddress<'_> {
 
     /// The URL without an ending and a query.
     fn start(&self, base: &str) -> String {
-        let mut identifier = encoded_segment(self.identifier);
+        let mut identifier = encoded_segment(&segment_of(self.identifier));
         // Without this, the end of the identifier would select a form, also together with the ending of another form.
         if let Some(dot) = identifier.rfind('.').filter(|&dot| SELECTING.contains(&&identifier[dot..])) {
             identifier.replace_range(dot..=dot, "%2E");
@@ -104,7 +105,7 @@ impl RepositoryAddress<'_> {
 
     /// The list of the records of a set.
     pub fn set(&self, base: &str, set_spec: &str) -> String {
-        format!("{}{}/", self.sets(base), utf8_percent_encode(set_spec, SEGMENT))
+        format!("{}{}/", self.sets(base), encoded_segment(&segment_of(set_spec)))
     }
 
     /// The base URL for harvesters.
@@ -138,6 +139,7 @@ impl QuarantineAddress<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route::RecordTarget;
 
     #[test]
     fn every_identifier_is_one_segment() {
@@ -155,8 +157,20 @@ mod tests {
             ("a.csl", "/x/record/a%2Ecsl"),
             ("a.bib", "/x/record/a%2Ebib"),
             ("a.links", "/x/record/a%2Elinks"),
+            (".", "/x/record/.%2F"),
+            ("..", "/x/record/..%2F"),
+            ("../", "/x/record/..%2F%2F"),
         ] {
-            assert_eq!(page(identifier), path);
+            let written = page(identifier);
+            assert_eq!(written, path);
+            // Clients do not change it, and it is read as it was written.
+            let url = url::Url::parse(&format!("http://e.org{written}")).expect("a URL");
+            assert_eq!(url.path(), path);
+            let segment = path.strip_prefix("/x/record/").expect("the start");
+            let read = RecordTarget::read("x", segment, "").expect("UTF-8");
+            assert_eq!((&*read.identifier, read.form), (identifier, None), "{path}");
+            let raw = RecordTarget::read("x", segment, "raw=oai_dc").expect("UTF-8");
+            assert_eq!(raw.identifier, identifier, "{path}");
         }
     }
 
