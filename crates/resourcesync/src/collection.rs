@@ -86,6 +86,8 @@ pub struct SyncedCollection {
     /// The sequence after the last one.
     end: u64,
     at_secs: UnixSecs,
+    /// The items of the source that are missing in the mirror.
+    missing: u64,
     limits: Limits,
 }
 
@@ -134,7 +136,7 @@ impl SyncedCollection {
     ///
     /// # Errors
     ///
-    /// The mirror has not all records of the format.
+    /// The format was never harvested completely, or records of it are damaged.
     pub async fn open(
         store: Arc<dyn MirrorStore>,
         (repository, prefix): (&str, &str),
@@ -144,13 +146,16 @@ impl SyncedCollection {
         // Read before the progress, so that a removal in between changes the number.
         let version = store.version(RepositoryId(repository), Prefix(prefix)).await?;
         let progress = store.progress(RepositoryId(repository), Prefix(prefix)).await?;
-        check_complete(&progress)?;
+        if progress.last_complete.is_none() {
+            return Err(SyncError::NeverComplete);
+        }
+        let missing = missing_items(&progress);
         let version = version.ok_or(SyncError::Removed)?;
         let (number, end) = (version.collection, version.next_sequence);
         let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
         let records = Arc::new(SyncedRecords { store, repository, prefix, number });
         records.check_whole().await?;
-        Ok(Self { records, end, at_secs, limits })
+        Ok(Self { records, end, at_secs, missing, limits })
     }
 
     /// The position of its lists.
@@ -158,12 +163,29 @@ impl SyncedCollection {
         self.at_secs
     }
 
+    /// The number of items of the source that are missing in the mirror, so that it is known to have a gap.
+    pub const fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// Checks that a list can be whole. A list of all records that lacks some would look complete, and clients would delete
+    /// their copies. A list of changes deletes nothing that it does not name, and an item that was missing is a change when the
+    /// mirror receives it.
+    ///
+    /// # Errors
+    ///
+    /// The list has all records, and some are missing.
+    pub(crate) const fn check_gaps(&self, kind: ListKind) -> Result<(), SyncError> {
+        if self.missing > 0 && !kind.has_changes() { Err(SyncError::Gap(self.missing)) } else { Ok(()) }
+    }
+
     /// The parts of a list, in order.
     ///
     /// # Errors
     ///
-    /// There are too many, or the store cannot be read.
+    /// Records are missing, there are too many parts, or the store cannot be read.
     pub(crate) async fn parts(&self, kind: ListKind) -> Result<Vec<ListedPart>, SyncError> {
+        self.check_gaps(kind)?;
         let records_max = self.limits.part_records_max;
         let counts = self.records.store.count_by_sequence(self.all(kind), records_max).await?;
         let ranges = partition(&counts, records_max);
@@ -268,8 +290,9 @@ impl SyncedCollection {
     ///
     /// # Errors
     ///
-    /// No list that was served can have named it, or the store cannot be read.
+    /// Records are missing, no list that was served can have named it, or the store cannot be read.
     pub(crate) async fn find_part(&self, kind: ListKind, part: Part) -> Result<ListedPart, SyncError> {
+        self.check_gaps(kind)?;
         let is_possible =
             part.collection == self.records.number && part.at_secs <= self.at_secs && part.first <= part.end;
         // A part only loses records.
@@ -322,11 +345,7 @@ impl SyncedCollection {
     }
 }
 
-/// Checks that the mirror has all items of the source.
-fn check_complete(progress: &HarvestProgress) -> Result<(), SyncError> {
-    if progress.last_complete.is_none() {
-        return Err(SyncError::NeverComplete);
-    }
-    let missing = progress.missing.saturating_add(progress.gaps.count());
-    if missing > 0 { Err(SyncError::Gap(missing)) } else { Ok(()) }
+/// The items of the source that the mirror is known to lack.
+fn missing_items(progress: &HarvestProgress) -> u64 {
+    progress.missing.saturating_add(progress.gaps.count())
 }

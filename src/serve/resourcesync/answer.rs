@@ -148,10 +148,11 @@ async fn list(
 ) -> Result<Response, Missing> {
     let urls = find_format(served, format).await?;
     let collection = open(served, format).await?;
-    match ListDocument::of(&collection, kind, &urls, resources(&urls)).await? {
-        ListDocument::Parts(xml) => Ok(document(xml)),
-        ListDocument::Records(part) => send(*part, XML).await,
-    }
+    let page = match ListDocument::of(&collection, kind, &urls, resources(&urls)).await? {
+        ListDocument::Parts(xml) => document(xml),
+        ListDocument::Records(part) => send(*part, XML).await?,
+    };
+    Ok(with_gaps(page, &collection))
 }
 
 /// A part of a list.
@@ -163,7 +164,12 @@ async fn list_part(
     let urls = find_format(served, format).await?;
     let collection = open(served, format).await?;
     let part = PartStream::of_part(&collection, (kind, part), &urls, resources(&urls)).await?;
-    send(part, if kind.is_dump() { ZIP } else { XML }).await
+    Ok(with_gaps(send(part, if kind.is_dump() { ZIP } else { XML }).await?, &collection))
+}
+
+/// Says that the mirror lacks records, as a dump does: those of one repository.
+fn with_gaps(page: Response, collection: &SyncedCollection) -> Response {
+    if collection.missing() > 0 { page.with("Oaimend-Gaps", "1".to_owned()) } else { page }
 }
 
 fn document(xml: String) -> Response {

@@ -223,13 +223,23 @@ fn a_gap_is_a_failure_and_not_a_short_list() {
         assert_eq!((got.status, got.header("retry-after").is_empty()), (503, false), "{}", got.text());
         assert!(got.text().contains("missing in the mirror"), "{}", got.text());
     };
-    for name in LISTS {
+    for name in ["resourcelist", "resourcedump"] {
         refused(mirrored.get(&format!("{FOLDER}/{name}.xml")));
+    }
+    // Changes delete nothing that they do not name, so a copy goes on, and receives the record later.
+    let changes = wait_for(&mirrored, "changelist", |xml| entries(xml).len() == 11);
+    assert!(!changes.contains("00005"), "{changes}");
+    for name in ["changelist", "changedump"] {
+        let got = mirrored.get(&format!("{FOLDER}/{name}.xml"));
+        assert_eq!((got.status, got.header("oaimend-gaps")), (200, "1"), "{name}: {}", got.text());
     }
     change(&mirrored.collection, |collection| collection.unreadable.clear());
     mirrored.harvest_again();
     let listed = wait_for(&mirrored, "resourcelist", |xml| entries(xml).len() == 12);
     assert!(listed.contains("00005"), "{listed}");
+    let changes = wait_for(&mirrored, "changelist", |xml| entries(xml).len() == 12);
+    assert!(entries(&changes)[11].contains("00005"), "{changes}");
+    assert_eq!(mirrored.get(&format!("{FOLDER}/changelist.xml")).header("oaimend-gaps"), "");
 }
 
 /// A folder that `resync` keeps up to date.

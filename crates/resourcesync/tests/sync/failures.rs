@@ -30,7 +30,7 @@ fn locations(xml: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_repository_with_a_gap_or_without_a_complete_harvest_has_no_lists() {
+async fn a_gap_refuses_lists_of_all_records_and_a_first_harvest_that_is_not_complete_all_lists() {
     let mut world = World::new(1);
     world.is_quiet = true;
     for list in LISTS {
@@ -40,21 +40,26 @@ async fn a_repository_with_a_gap_or_without_a_complete_harvest_has_no_lists() {
     world.fill(9).await;
     // The lists before have taken the second of this commit.
     world.now_secs += 1;
-    let parts = locations(&get(&mut world, "changelist.xml").await.expect("a list"));
+    let parts = locations(&get(&mut world, "resourcelist.xml").await.expect("a list"));
     assert_eq!(parts.len(), 3, "{parts:?}");
     let missing = MissingItem::Named("oai:x:missing".to_owned());
     change_progress(&world, |progress| {
         progress.gaps.note(missing, Sighting::Listed(None), None);
     })
     .await;
-    for list in LISTS {
+    for list in ["resourcelist", "resourcedump"] {
         let refused = get(&mut world, &format!("{list}.xml")).await;
         assert!(matches!(refused, Err(SyncError::Gap(1))), "{list}: {refused:?}");
+    }
+    // A list of changes does not say that it has all records.
+    for list in ["changelist", "changedump"] {
+        let served = get(&mut world, &format!("{list}.xml")).await;
+        assert!(served.is_ok(), "{list}: {served:?}");
     }
     let refused = world.get(&parts[1]).await;
     assert!(matches!(refused, Err(SyncError::Gap(1))), "{refused:?}");
     change_progress(&world, |progress| progress.gaps.resolve("oai:x:missing")).await;
-    assert!(get(&mut world, "changelist.xml").await.is_ok());
+    assert!(get(&mut world, "resourcelist.xml").await.is_ok());
 }
 
 #[tokio::test]
