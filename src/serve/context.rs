@@ -14,6 +14,7 @@ use crate::serve::oai::live_requests::LiveRequests;
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::state::GatewayState;
 use crate::serve::resolver::{Broker, ResolverState};
+use crate::serve::resourcesync::SyncIndexes;
 use crate::serve::search::SearchService;
 use crate::serve::served::ServedRepositories;
 use crate::serve::source_lists::SourceLists;
@@ -88,6 +89,7 @@ impl ServerContext {
             broker: Broker::new(config.services),
             deposit: DepositState::new(&config.data),
             dumps: DumpState::new(&config.data),
+            sync_indexes: SyncIndexes::default(),
             store,
             cache,
             mirror: MirrorState::new(config.mirror),

@@ -7,6 +7,7 @@ use crate::serve::dumps::DumpState;
 use crate::serve::oai::cache::{Cache, PageVariant};
 use crate::serve::oai::federation_members::KnownMembers;
 use crate::serve::resolver::{Broker, ResolverState};
+use crate::serve::resourcesync::SyncIndexes;
 use crate::serve::search::SearchService;
 use crate::serve::source_lists::SourceLists;
 use http::HeaderValue;
@@ -57,6 +58,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) deposit: DepositState,
     /// The dumps, and the listeners of the feed of changes.
     pub(crate) dumps: DumpState,
+    /// The last indexes of ResourceSync lists.
+    pub(crate) sync_indexes: SyncIndexes,
     /// The services that may have records.
     pub(crate) broker: Broker,
     /// The clock of sessions with sources.

@@ -4,8 +4,8 @@ use crate::kind::ListKind;
 use crate::partition::{Change, Part, newest_whole_seconds, partition};
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    HarvestProgress, ListFilter, ListQuery, ListedPage, MirrorError, MirrorStore, Prefix, RepositoryId,
-    StoredRecord,
+    CollectionVersion, HarvestProgress, ListFilter, ListQuery, ListedPage, MirrorError, MirrorStore, Prefix,
+    RepositoryId, StoredRecord,
 };
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -86,6 +86,7 @@ pub struct SyncedCollection {
     /// The sequence after the last one.
     end: u64,
     at_secs: UnixSecs,
+    version: CollectionVersion,
     /// The items of the source that are missing in the mirror.
     missing: u64,
     limits: Limits,
@@ -155,12 +156,18 @@ impl SyncedCollection {
         let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
         let records = Arc::new(SyncedRecords { store, repository, prefix, number });
         records.check_whole().await?;
-        Ok(Self { records, end, at_secs, missing, limits })
+        Ok(Self { records, end, at_secs, version, missing, limits })
     }
 
     /// The position of its lists.
     pub(crate) const fn at_secs(&self) -> UnixSecs {
         self.at_secs
+    }
+
+    /// The version of the records: lists of one version differ in their position alone. `None` while the second of the last
+    /// change is open, because the change is not in the lists yet.
+    pub fn version(&self) -> Option<CollectionVersion> {
+        (self.version.last_stamp_secs <= self.at_secs).then_some(self.version)
     }
 
     /// The number of items of the source that are missing in the mirror, so that it is known to have a gap.
@@ -175,7 +182,7 @@ impl SyncedCollection {
     /// # Errors
     ///
     /// The list has all records, and some are missing.
-    pub(crate) const fn check_gaps(&self, kind: ListKind) -> Result<(), SyncError> {
+    pub const fn check_gaps(&self, kind: ListKind) -> Result<(), SyncError> {
         if self.missing > 0 && !kind.has_changes() { Err(SyncError::Gap(self.missing)) } else { Ok(()) }
     }
 

@@ -15,6 +15,9 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use std::any::Any;
 use std::io::Write;
 
+/// The types of files that are compressed already.
+const COMPRESSED: [&str; 2] = ["application/gzip", "application/zip"];
+
 /// Creates the module for a request.
 pub(super) struct GzipBuilder;
 
@@ -51,7 +54,8 @@ impl HttpModule for GzipModule {
     }
 
     async fn response_header_filter(&mut self, head: &mut ResponseHeader, _end: bool) -> Result<()> {
-        let is_file = head.headers.get(header::CONTENT_TYPE).is_some_and(|it| it == "application/gzip");
+        let content_type = head.headers.get(header::CONTENT_TYPE).map(|name| name.as_bytes());
+        let is_file = COMPRESSED.iter().any(|name| content_type == Some(name.as_bytes()));
         let is_final = [header::CONTENT_LENGTH, header::CONTENT_ENCODING]
             .iter()
             .any(|field| head.headers.contains_key(field));

@@ -100,7 +100,7 @@ pub(crate) async fn answer(
         PageTarget::Sync(target) => {
             let known = |id: &str| mappings.contains_key(id).then(|| id.to_owned());
             GatewayResponse {
-                page: Box::pin(resourcesync::answer(served, target)).await,
+                page: Box::pin(resourcesync::answer(served, target, headers)).await,
                 repository: target.repository().and_then(known),
             }
         }

@@ -6,7 +6,11 @@ use crate::serve::oai::mirror_views::view_stores;
 use crate::serve::pages::records::collection::mirrored_formats;
 use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
 use crate::serve::served::ServedRepositories;
+use crate::serve::validators::Validators;
+use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use http::HeaderMap;
+use oaimend_html::fingerprint;
 use oaimend_mirror::view::ViewStores;
 use oaimend_pages::record::RepositoryAddress;
 use oaimend_pages::texts::plain;
@@ -43,12 +47,18 @@ impl From<MirrorError> for Missing {
 }
 
 /// The response to a request for a document.
-pub(crate) async fn answer(served: &ServedRepositories, target: &SyncTarget) -> Response {
+pub(crate) async fn answer(
+    served: &ServedRepositories,
+    target: &SyncTarget,
+    headers: &HeaderMap,
+) -> Response {
     let answered = match target {
         SyncTarget::SourceDescription => describe_source(served).await,
         SyncTarget::CapabilityList(format) => describe_format(served, format).await,
-        SyncTarget::List(format, kind) => Box::pin(list(served, format, *kind)).await,
-        SyncTarget::Part(format, kind, part) => Box::pin(list_part(served, format, (*kind, *part))).await,
+        SyncTarget::List(format, kind) => Box::pin(list(served, format, *kind, headers)).await,
+        SyncTarget::Part(format, kind, part) => {
+            Box::pin(list_part(served, format, (*kind, *part), headers)).await
+        }
     };
     match answered {
         Ok(page) => {
@@ -145,14 +155,30 @@ async fn list(
     served: &ServedRepositories,
     format: &FormatAddress,
     kind: ListKind,
+    headers: &HeaderMap,
 ) -> Result<Response, Missing> {
     let urls = find_format(served, format).await?;
     let collection = open(served, format).await?;
-    let page = match ListDocument::of(&collection, kind, &urls, resources(&urls)).await? {
-        ListDocument::Parts(xml) => document(xml),
-        ListDocument::Records(part) => send(*part, XML).await?,
+    collection.check_gaps(kind)?;
+    let version = version_of(&collection, &urls.list(kind));
+    if let Some(known) = version.as_ref().and_then(|version| not_modified(version, headers)) {
+        return Ok(with_gaps(known, &collection));
+    }
+    let kept = version.as_ref().and_then(|version| served.sync_indexes.find(&version.tag));
+    let page = match kept {
+        Some(xml) => document(xml),
+        None => match ListDocument::of(&collection, kind, &urls, resources(&urls)).await? {
+            ListDocument::Parts(xml) => {
+                let xml = Bytes::from(xml);
+                if let Some(version) = &version {
+                    served.sync_indexes.keep(&version.tag, xml.clone());
+                }
+                document(xml)
+            }
+            ListDocument::Records(part) => send(*part, XML).await?,
+        },
     };
-    Ok(with_gaps(page, &collection))
+    Ok(with_gaps(with_version(page, version.as_ref()), &collection))
 }
 
 /// A part of a list.
@@ -160,11 +186,41 @@ async fn list_part(
     served: &ServedRepositories,
     format: &FormatAddress,
     (kind, part): (ListKind, Part),
+    headers: &HeaderMap,
 ) -> Result<Response, Missing> {
     let urls = find_format(served, format).await?;
     let collection = open(served, format).await?;
+    let version = version_of(&collection, &urls.part(kind, &part));
     let part = PartStream::of_part(&collection, (kind, part), &urls, resources(&urls)).await?;
-    Ok(with_gaps(send(part, if kind.is_dump() { ZIP } else { XML }).await?, &collection))
+    if let Some(known) = version.as_ref().and_then(|version| not_modified(version, headers)) {
+        return Ok(with_gaps(known, &collection));
+    }
+    let page = send(part, if kind.is_dump() { ZIP } else { XML }).await?;
+    Ok(with_gaps(with_version(page, version.as_ref()), &collection))
+}
+
+/// The version of a document; `None` if it has none now, because a change is about to appear in it.
+fn version_of(collection: &SyncedCollection, url: &str) -> Option<Validators> {
+    let version = collection.version()?;
+    let numbers = format!(
+        "{} {} {} {}",
+        version.collection, version.revision, version.next_sequence, version.last_stamp_secs
+    );
+    Some(Validators { tag: fingerprint([url.as_bytes(), numbers.as_bytes()]), modified_secs: None })
+}
+
+/// The response to a client that has this version.
+fn not_modified(version: &Validators, headers: &HeaderMap) -> Option<Response> {
+    let page = Response { status: 304, ..Response::no_content() };
+    version.are_known(headers).then(|| with_version(page, Some(version)))
+}
+
+/// The tag is weak: another response of the version can have a later position, or lack a record that has changed meanwhile.
+fn with_version(page: Response, version: Option<&Validators>) -> Response {
+    match version {
+        Some(version) => page.with("ETag", format!("W/{}", version.entity_tag())),
+        None => page,
+    }
 }
 
 /// Says that the mirror lacks records, as a dump does: those of one repository.
@@ -172,7 +228,7 @@ fn with_gaps(page: Response, collection: &SyncedCollection) -> Response {
     if collection.missing() > 0 { page.with("Oaimend-Gaps", "1".to_owned()) } else { page }
 }
 
-fn document(xml: String) -> Response {
+fn document(xml: impl Into<Bytes>) -> Response {
     Response::new(200, XML, xml)
         .with("Content-Security-Policy", RESPONSE_SECURITY_POLICY.to_owned())
         .compressible()
@@ -187,5 +243,6 @@ async fn send(mut part: PartStream, content_type: &'static str) -> Result<Respon
         Err(SyncError::Damaged) => Err(MirrorError::Damaged),
         Err(error) => Err(MirrorError::Stopped(error.to_string())),
     });
-    Ok(Response::download(content_type, stream::iter(first.map(Ok)).chain(rest).boxed()))
+    let page = Response::download(content_type, stream::iter(first.map(Ok)).chain(rest).boxed());
+    Ok(if content_type == XML { page.compressible() } else { page })
 }

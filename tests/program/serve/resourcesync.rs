@@ -324,3 +324,41 @@ fn resync_copies_a_mirror_exactly() {
         copy.check();
     }
 }
+
+#[test]
+fn a_client_that_has_a_list_does_not_receive_it_again() {
+    let mirrored = Mirrored::of(Collection::of(1_200));
+    wait_for(&mirrored, "changelist", |xml| entries(xml).len() == 1_200);
+    let index = mirrored.get(&format!("{FOLDER}/resourcelist.xml"));
+    let part = between(&index.text(), "<loc>", "</loc>")[0].to_owned();
+    let part = &part[part.find("/x/").expect("a path of the server")..];
+    for path in [&format!("{FOLDER}/resourcelist.xml"), &format!("{FOLDER}/changelist.xml"), part] {
+        let got = mirrored.get_with(path, "Accept-Encoding: gzip\r\n");
+        let tag = got.header("etag");
+        assert_eq!((got.status, got.header("content-encoding")), (200, "gzip"), "{path}");
+        assert!(tag.starts_with("W/\"") && tag.ends_with("-gzip\""), "{path}: {tag}");
+        let known = mirrored.get_with(path, &format!("If-None-Match: {tag}\r\n"));
+        assert_eq!((known.status, known.body.len()), (304, 0), "{path}");
+        assert!(known.header("etag").starts_with("W/\""), "{path}");
+    }
+    // The index of a version is made once, so its position stays.
+    assert_eq!(mirrored.get(&format!("{FOLDER}/resourcelist.xml")).body, index.body);
+    let dump = mirrored.get(&format!("{FOLDER}/resourcedump.xml")).text();
+    let zip = between(&dump, "<loc>", "</loc>")[0];
+    let zip = &zip[zip.find("/x/").expect("a path of the server")..];
+    let got = mirrored.get_with(zip, "Accept-Encoding: gzip\r\n");
+    assert_eq!((got.status, got.header("content-encoding")), (200, ""), "a ZIP file is compressed already");
+    let tag = index.header("etag").to_owned();
+    change(&mirrored.collection, |collection| delete(collection, 7));
+    mirrored.harvest_again();
+    let path = format!("{FOLDER}/resourcelist.xml");
+    let start = clock::uptime();
+    loop {
+        let got = mirrored.get_with(&path, &format!("If-None-Match: {tag}\r\n"));
+        assert_eq!(got.status, 200, "a record has changed");
+        if !got.header("etag").is_empty() && got.body != index.body {
+            break;
+        }
+        assert!(clock::uptime() - start < Duration::from_secs(60), "{}", got.text());
+    }
+}
