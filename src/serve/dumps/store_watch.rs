@@ -112,7 +112,6 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::mpsc;
 
     fn look(changes: u64, highest_secs: i64, closed_secs: i64) -> Look {
@@ -138,39 +137,35 @@ mod tests {
     #[tokio::test]
     async fn all_listeners_share_one_look_and_only_changes_wake_them() {
         let watch: Arc<StoreWatch> = Arc::default();
-        let (looks, looked) = (mpsc::unbounded_channel(), Arc::new(AtomicUsize::new(0)));
-        let (give, given) = (looks.0, Arc::new(tokio::sync::Mutex::new(looks.1)));
-        let counted = Arc::clone(&looked);
-        let next = move || {
+        let (give, given) = mpsc::unbounded_channel();
+        let (begin, mut begun) = mpsc::unbounded_channel();
+        let given = Arc::new(tokio::sync::Mutex::new(given));
+        let look_next = move || {
+            begin.send(()).expect("the test goes on");
             let given = Arc::clone(&given);
-            counted.fetch_add(1, Ordering::SeqCst);
             async move { Ok(given.lock().await.recv().await.expect("the test gives more")) }
         };
-        let mut listeners: Vec<_> = (0..10).map(|_| watch.subscribe(next.clone())).collect();
+        let mut listeners: Vec<_> = (0..10).map(|_| watch.subscribe(look_next.clone())).collect();
+        drop(look_next);
+        begun.recv().await.expect("the task runs");
         for listener in &mut listeners {
-            listener.changed().await.expect("the task runs");
             assert!(listener.borrow_and_update().is_none(), "no look yet");
         }
-        // The second look has nothing new.
-        for given in [look(1, 100, 100), look(1, 100, 101), look(2, 102, 102)] {
-            give.send(given).expect("the task runs");
-        }
-        let mut woken = 0;
-        loop {
-            listeners[0].changed().await.expect("the task runs");
-            woken += 1;
-            if matches!(*listeners[0].borrow_and_update(), Some(Ok(state)) if state.closed_secs.0 == 102) {
-                break;
+        for (found, is_news) in
+            [(look(1, 100, 100), true), (look(1, 100, 101), false), (look(2, 102, 102), true)]
+        {
+            give.send(found).expect("the task runs");
+            // The next look begins after the listeners were woken.
+            begun.recv().await.expect("the task runs");
+            for listener in &mut listeners {
+                assert_eq!(listener.has_changed().expect("the task runs"), is_news, "{found:?}");
+                let news = listener.borrow_and_update().clone();
+                assert!(!is_news || matches!(news, Some(Ok(state)) if state == found.state), "{found:?}");
             }
         }
-        assert!(woken <= 2, "{woken}");
-        for listener in &mut listeners[1..] {
-            listener.changed().await.expect("the task runs");
-            assert!(matches!(*listener.borrow(), Some(Ok(state)) if state.closed_secs.0 == 102));
-        }
-        assert!(looked.load(Ordering::SeqCst) <= 4, "three looks and the next one");
+        assert!(begun.try_recv().is_err(), "one task looks for all");
         // The task ends with the last listener, and the next one starts it again.
-        drop((listeners, next));
+        drop(listeners);
         give.send(look(3, 103, 103)).expect("the task runs");
         give.closed().await;
         assert!(watch.news.lock().expect("no panic").is_none());
