@@ -5,7 +5,7 @@
 //! response. So a source that fails is a 503 here too, and never a short list. `oaimend-api` has the documents.
 
 pub(crate) mod page;
+pub(crate) mod records_json;
 pub(crate) mod repositories;
 pub(crate) mod request;
 pub(crate) mod search;
-pub(crate) mod written_records;

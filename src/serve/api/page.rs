@@ -1,6 +1,6 @@
 //! Makes the document of the API from the response of a repository.
 
-use super::written_records::{RecordsJson, RecordsXml, WrittenRecords};
+use super::records_json::{PAGE_BYTES_MAX, RecordsJson, RecordsJsonCache, RecordsXml};
 use crate::serve::pages::answered_request::{AnsweredRequest, ResponseBody};
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::rendering::{RenderMemory, RenderingFailed};
@@ -128,14 +128,11 @@ impl ApiPageRequest {
         memory: RenderMemory,
     ) -> Result<Response, Refusal> {
         let list = self.divided(&xml);
-        if let Some(list) = &list
-            && let Some(written) = gateway.written_records.find(&list.records)
-            && written.count <= self.limit
-        {
-            let next = self.sealed(next_page(list.around.token.as_ref()))?;
-            return self.page(&list.around, &written, next);
+        let known = list.as_ref().and_then(|list| self.known(&gateway.records_json, list));
+        if let Some(page) = known {
+            return page;
         }
-        let (length, kept) = (xml.len(), Arc::clone(&gateway.written_records));
+        let (length, kept) = (xml.len(), Arc::clone(&gateway.records_json));
         let render = move || {
             let _held = memory;
             self.read(&xml, list.map(|list| (list.records, &*kept)))
@@ -145,13 +142,23 @@ impl ApiPageRequest {
             .unwrap_or_else(|RenderingFailed| Err(problem(502, "oaimend itself failed; its log says why")))
     }
 
+    /// The page of a list whose records are known.
+    fn known(&self, kept: &RecordsJsonCache, list: &DividedList) -> Option<Result<Response, Refusal>> {
+        let records = kept.find(&list.records).filter(|records| records.count <= self.limit)?;
+        let next = self.sealed(next_page(list.around.token.as_ref()));
+        Some(next.and_then(|next| self.page(&list.around, &records, next)))
+    }
+
     /// The list of which nothing was delivered; `None` if its response must be read as a whole.
     fn divided(&self, xml: &Bytes) -> Option<DividedList> {
-        if self.operation != Operation::Records || self.resumed.delivered > 0 {
+        if self.operation != Operation::Records || self.resumed.delivered > 0 || xml.len() > PAGE_BYTES_MAX {
             return None;
         }
         let (frame, records) = divide_list(xml)?;
-        let read = OaiResponse::read(&frame).ok().filter(|read| read.errors.is_empty())?;
+        let read = OaiResponse::read(&frame).ok()?;
+        if !read.errors.is_empty() || !read.records.items.is_empty() {
+            return None;
+        }
         let records =
             RecordsXml { xml: xml.slice(records), scopes: read.scopes, fields: self.fields.clone() };
         let around = AroundRecords {
@@ -162,7 +169,11 @@ impl ApiPageRequest {
         Some(DividedList { around, records })
     }
 
-    fn read(&self, xml: &[u8], written: Option<(RecordsXml, &WrittenRecords)>) -> Result<Response, Refusal> {
+    fn read(
+        &self,
+        xml: &[u8],
+        written: Option<(RecordsXml, &RecordsJsonCache)>,
+    ) -> Result<Response, Refusal> {
         let mut response = OaiResponse::read(xml).map_err(unreadable)?;
         if let Some(error) = response.errors.iter().find(|error| !self.is_empty_list(error)) {
             return Err(self.refusal(error));
@@ -196,7 +207,7 @@ impl ApiPageRequest {
     fn records(
         &self,
         response: OaiResponse<'_>,
-        kept: Option<(RecordsXml, &WrittenRecords)>,
+        kept: Option<(RecordsXml, &RecordsJsonCache)>,
     ) -> Result<Response, Refusal> {
         let OaiResponse { response_date, records: list, .. } = response;
         let name = |item: &OaiItem<'_>| (item.identifier().into_owned(), item.datestamp().into_owned());
@@ -209,7 +220,7 @@ impl ApiPageRequest {
         if let Some((xml, kept)) = kept
             && shown.len() == list.items.len()
         {
-            kept.keep(xml, written.clone());
+            kept.keep(&xml, &written);
         }
         let around =
             AroundRecords { response_date, token: list.token, complete_list_size: list.complete_list_size };
@@ -375,6 +386,54 @@ fn json(status: u16, document: Vec<u8>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::response::Body;
+
+    #[test]
+    fn records_are_read_once() {
+        let (kept, key) = (RecordsJsonCache::default(), TokenKey::new([1; 32]));
+        let mut request = ApiPageRequest::new(Operation::Records, "x", HeaderMap::new(), key);
+        request.limit = 3;
+        let respond = |request: &ApiPageRequest, records: &str, token: &str| {
+            let xml = format!(
+                "<OAI-PMH xmlns:p='u'><responseDate>{token}</responseDate><ListRecords>{records}\
+                 <resumptionToken>{token}</resumptionToken></ListRecords></OAI-PMH>"
+            );
+            let xml = Bytes::from(xml);
+            let list = request.divided(&xml);
+            let known = list.as_ref().and_then(|list| request.known(&kept, list));
+            let (is_known, kept) = (known.is_some(), list.map(|list| (list.records, &kept)));
+            let page = known.unwrap_or_else(|| request.read(&xml, kept)).unwrap_or_else(|refusal| refusal);
+            let Body::Bytes(json) = page.body else { panic!("a stream") };
+            let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+            assert_eq!(json["responseDate"], token, "{json}");
+            let next = json["next"].as_str().expect("a cursor").to_owned();
+            (is_known, json["records"].clone(), next)
+        };
+        let header =
+            |name: &str| format!("<header status='deleted'><identifier>{name}</identifier></header>");
+        let record = |name: &str| format!("<record>{}</record>", header(name));
+        let with_namespace = |name: &str| format!("<record xmlns:q='u'>{}</record >", header(name));
+        for (first, last) in [(record("a"), record("z")), (with_namespace("b"), with_namespace("y"))] {
+            let records = format!("{first}<!-- c -->{last}");
+            let (is_known, read, next) = respond(&request, &records, "1");
+            assert!(!is_known && read.as_array().map(Vec::len) == Some(2), "{read}");
+            let (is_known, again, other_next) = respond(&request, &records, "2");
+            assert!(is_known && again == read && other_next != next, "{again}");
+            // Lists that begin or end with the same records are others.
+            for other in [with_namespace("c"), record("d")] {
+                for records in [format!("{other}{last}"), format!("{first}{other}")] {
+                    let (is_known, others, _) = respond(&request, &records, "1");
+                    assert!(!is_known && others != read, "{records}");
+                }
+            }
+            request.fields = Some(vec!["identifier".to_owned()]);
+            assert!(!respond(&request, &records, "1").0, "a selection has its own JSON");
+            (request.fields, request.limit) = (None, 1);
+            let (is_known, short, _) = respond(&request, &records, "1");
+            assert!(!is_known && short.as_array().map(Vec::len) == Some(1), "{short}");
+            request.limit = 3;
+        }
+    }
 
     #[test]
     fn a_list_is_empty_only_if_all_errors_say_so() {

@@ -3,7 +3,7 @@
 use super::records::record_cache::RecordCache;
 use super::rendering::RenderLimits;
 use super::state::GatewayState;
-use crate::serve::api::written_records::WrittenRecords;
+use crate::serve::api::records_json::RecordsJsonCache;
 use crate::serve::served::ServedRepositories;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -17,7 +17,7 @@ pub(crate) struct Gateway {
     /// The rendered pages of records.
     pub(super) record_cache: RecordCache,
     /// The JSON of records of lists.
-    pub(crate) written_records: Arc<WrittenRecords>,
+    pub(crate) records_json: Arc<RecordsJsonCache>,
 }
 
 impl Gateway {
@@ -26,7 +26,7 @@ impl Gateway {
             states: RwLock::new(states(state)),
             rendering: RenderLimits::default(),
             record_cache: RecordCache::default(),
-            written_records: Arc::default(),
+            records_json: Arc::default(),
         }
     }
 

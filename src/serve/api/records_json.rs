@@ -1,6 +1,6 @@
 //! The JSON of records in memory, for clients that read the same lists.
 //!
-//! It follows from the XML of the records, the namespaces around it and the selected parts alone, so it is valid for ever.
+//! It follows from the XML of the records, the namespaces around it and the selected parts alone, so it never becomes stale.
 //! Everything else in a page is written for each response.
 
 use bytes::Bytes;
@@ -10,6 +10,8 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 
 /// Maximum number of bytes of all records, their XML and their JSON.
 const RECORDS_BYTES_MAX: u64 = 32 << 20;
+/// Longest XML or JSON of the records of a page that is kept, in bytes. It is compared on the thread of a connection.
+pub(super) const PAGE_BYTES_MAX: usize = 1 << 20;
 /// A guess of the bytes of the records of a page, for the size of the table.
 const PAGE_BYTES: u64 = 256 << 10;
 /// The bytes of a key and its namespaces.
@@ -17,7 +19,7 @@ const ENTRY_BYTES: u64 = 1 << 10;
 
 /// The JSON of the records of lists.
 #[derive(Debug)]
-pub(crate) struct WrittenRecords(Cache<RecordsXml, RecordsJson, ByBytes, foldhash::fast::RandomState>);
+pub(crate) struct RecordsJsonCache(Cache<RecordsXml, RecordsJson, ByBytes, foldhash::fast::RandomState>);
 
 /// Everything that the JSON of records follows from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +50,7 @@ impl Weighter<RecordsXml, RecordsJson> for ByBytes {
     }
 }
 
-impl Default for WrittenRecords {
+impl Default for RecordsJsonCache {
     fn default() -> Self {
         let pages = usize::try_from(RECORDS_BYTES_MAX / PAGE_BYTES).unwrap_or_default();
         let (hasher, lifecycle) = (foldhash::fast::RandomState::default(), DefaultLifecycle::default());
@@ -56,12 +58,19 @@ impl Default for WrittenRecords {
     }
 }
 
-impl WrittenRecords {
+impl RecordsJsonCache {
     pub(super) fn find(&self, records: &RecordsXml) -> Option<RecordsJson> {
         self.0.get(records)
     }
 
-    pub(super) fn keep(&self, records: RecordsXml, json: RecordsJson) {
-        self.0.insert(records, json);
+    /// Keeps the JSON of records, if it is not too long.
+    pub(super) fn keep(&self, records: &RecordsXml, json: &RecordsJson) {
+        if records.xml.len().max(json.json.len()) > PAGE_BYTES_MAX {
+            return;
+        }
+        // A part of a buffer would keep all of it in memory.
+        let alone = |part: &Bytes| Bytes::copy_from_slice(part);
+        let json = RecordsJson { json: alone(&json.json), ..*json };
+        self.0.insert(RecordsXml { xml: alone(&records.xml), ..records.clone() }, json);
     }
 }
