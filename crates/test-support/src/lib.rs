@@ -19,6 +19,7 @@ pub mod judge;
 pub mod losses;
 pub mod names;
 pub mod pages;
+pub mod pdf;
 pub mod random;
 pub mod shrink;
 pub mod strict;

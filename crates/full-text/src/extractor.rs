@@ -1,0 +1,186 @@
+//! The text of a PDF, by pdftotext in a process without rights.
+
+use oaimend_oai::named_enum;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+/// The command of oaimend that runs [`run_worker`](crate::run_worker).
+pub const COMMAND: &str = "full-text-worker";
+/// The program of poppler that extracts texts.
+pub const PDFTOTEXT: &str = "pdftotext";
+
+/// The exit code of a worker that cannot give up its rights, or cannot start pdftotext.
+pub(crate) const UNAVAILABLE_CODE: u8 = 120;
+/// The signal of a process that used its CPU time, on Linux.
+#[cfg(unix)]
+const SIGXCPU: i32 = 24;
+
+/// The limits for one PDF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextLimits {
+    /// The address space of the process, in bytes.
+    pub memory_bytes: u64,
+    /// The longest time of the process, whether it computes or waits. Its CPU time has the same limit in whole seconds.
+    pub time: Duration,
+    /// Maximum length of the text, in bytes.
+    pub text_bytes: usize,
+    /// Maximum number of pages. Those after them are not read.
+    pub pages: u32,
+}
+
+impl Default for TextLimits {
+    fn default() -> Self {
+        Self { memory_bytes: 1 << 30, time: Duration::from_secs(30), text_bytes: 16 << 20, pages: 2_000 }
+    }
+}
+
+named_enum! {
+    /// Why there is no text.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TextFailure {
+        /// pdftotext cannot read the PDF: it is damaged, or encrypted, or takes too much memory.
+        Unreadable = "unreadable",
+        /// The process took too long.
+        TimeExceeded = "time-exceeded",
+        /// The text is too long.
+        TextTooLong = "text-too-long",
+        /// A signal ended the process.
+        Crashed = "crashed",
+        /// The process cannot run: without Landlock in the kernel, or without pdftotext. Another PDF has no text either.
+        Unavailable = "unavailable",
+    }
+}
+
+/// Extracts the texts of PDFs, one process for each.
+#[derive(Clone, Debug)]
+pub struct TextExtractor {
+    worker: PathBuf,
+    arguments: Vec<OsString>,
+    program: PathBuf,
+    limits: TextLimits,
+}
+
+/// The file of a program in the folders of `PATH`.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+impl TextExtractor {
+    /// Extracts by `program`, which is pdftotext. `worker` with these arguments runs [`run_worker`](crate::run_worker).
+    pub fn new(worker: &Path, arguments: &[&str], program: PathBuf, limits: TextLimits) -> Self {
+        let arguments = arguments.iter().map(OsString::from).collect();
+        Self { worker: worker.to_owned(), arguments, program, limits }
+    }
+
+    /// The running program as the worker, also after an upgrade has replaced its file.
+    pub fn of_this_program(program: PathBuf) -> Self {
+        Self::new(Path::new("/proc/self/exe"), &[COMMAND], program, TextLimits::default())
+    }
+
+    /// The text of a PDF.
+    ///
+    /// # Errors
+    ///
+    /// There is none. The same PDF fails again, unless the process is unavailable.
+    pub async fn text(&self, pdf: &[u8]) -> Result<String, TextFailure> {
+        let mut child = self.start().map_err(|_| TextFailure::Unavailable)?;
+        let worked = tokio::time::timeout(self.limits.time, self.exchange(&mut child, pdf)).await;
+        let group = child.id();
+        let status = match &worked {
+            Ok(Ok(_)) => tokio::time::timeout(self.limits.time, child.wait()).await.ok().and_then(Result::ok),
+            _ => None,
+        };
+        end_group(group);
+        // It is gone if this fails.
+        let _ = child.kill().await;
+        let text = worked.map_err(|_| TextFailure::TimeExceeded)??;
+        check(status.ok_or(TextFailure::TimeExceeded)?)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn start(&self) -> std::io::Result<Child> {
+        let TextLimits { memory_bytes, time, pages, .. } = self.limits;
+        let mut command = Command::new(&self.worker);
+        command
+            .args(&self.arguments)
+            .args([memory_bytes.to_string(), time.as_secs().max(1).to_string(), pages.to_string()])
+            .arg(&self.program)
+            // Variables lead libraries to other files. Texts do not depend on the language of the service.
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        command.spawn()
+    }
+
+    /// Sends the PDF and receives the text at the same time, so that no side waits for the other one.
+    async fn exchange(&self, child: &mut Child, pdf: &[u8]) -> Result<Vec<u8>, TextFailure> {
+        let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(TextFailure::Unavailable);
+        };
+        let send = async move {
+            // A program that has seen enough closes the pipe.
+            let _ = stdin.write_all(pdf).await;
+        };
+        let receive = async move {
+            let mut text = Vec::new();
+            loop {
+                match stdout.read_buf(&mut text).await {
+                    Ok(0) | Err(_) => return Ok(text),
+                    Ok(_) if text.len() > self.limits.text_bytes => return Err(TextFailure::TextTooLong),
+                    Ok(_) => {}
+                }
+            }
+        };
+        tokio::pin!(send, receive);
+        tokio::select! {
+            text = &mut receive => text,
+            () = &mut send => receive.await,
+        }
+    }
+}
+
+/// What the end of the process says.
+fn check(status: ExitStatus) -> Result<(), TextFailure> {
+    if status.success() {
+        return Ok(());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt as _;
+        match status.signal() {
+            Some(SIGXCPU) => return Err(TextFailure::TimeExceeded),
+            Some(_) => return Err(TextFailure::Crashed),
+            None => {}
+        }
+    }
+    let is_unavailable = status.code() == Some(i32::from(UNAVAILABLE_CODE));
+    Err(if is_unavailable { TextFailure::Unavailable } else { TextFailure::Unreadable })
+}
+
+/// Ends what the process has started, which root could do in spite of the limit.
+fn end_group(id: Option<u32>) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let group = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(group) = group {
+            // It has ended if this fails.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = id;
+}

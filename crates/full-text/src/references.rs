@@ -1,0 +1,348 @@
+//! The works that the list of references in a text names. Pure.
+//!
+//! The text of a PDF has lines as they are printed, so an identifier may go on in the next line. This file reads only what is
+//! certain: explicit identifiers after the last heading of a list of references. An identifier at the end of a line counts
+//! if the next line cannot continue it.
+
+use oaimend_resolver::{ContentIdentifier, IdentifierKind};
+use std::collections::HashSet;
+
+/// Maximum number of identifiers that are read from a text.
+pub const REFERENCES_MAX: usize = 1_000;
+/// Longest word that is read as an identifier, in bytes, as for the identifiers of records.
+const WORD_BYTES_MAX: usize = 2_048;
+/// Longest line that can be a heading, in bytes.
+const HEADING_BYTES_MAX: usize = 100;
+
+/// The headings of a list of references, in lower case. docs/how-to/full-texts.md lists them.
+const HEADINGS: &[&str] = &[
+    "references",
+    "references and notes",
+    "references cited",
+    "list of references",
+    "reference list",
+    "cited references",
+    "bibliography",
+    "bibliographic references",
+    "literature",
+    "literature cited",
+    "cited literature",
+    "works cited",
+    "literatur",
+    "literaturverzeichnis",
+    "quellenverzeichnis",
+    "bibliographie",
+    "références",
+    "références bibliographiques",
+    "referencias",
+    "referencias bibliográficas",
+    "bibliografía",
+    "referências",
+    "referências bibliográficas",
+    "bibliografia",
+    "riferimenti",
+    "riferimenti bibliografici",
+    "literatuur",
+    "referenties",
+    "referenser",
+    "referanser",
+    "litteratur",
+    "kirjallisuus",
+    "lähteet",
+    "literatura",
+    "kaynakça",
+    "kaynaklar",
+    "литература",
+    "список литературы",
+    "参考文献",
+    "参考文獻",
+    "참고문헌",
+];
+
+/// The kinds of identifiers that count: those that only one work has.
+const KINDS: [IdentifierKind; 5] = [
+    IdentifierKind::Doi,
+    IdentifierKind::Handle,
+    IdentifierKind::Urn,
+    IdentifierKind::Arxiv,
+    IdentifierKind::Pmid,
+];
+
+/// The labels that can be words of their own, before the identifier.
+const LABELS: [&str; 5] = ["doi", "arxiv", "hdl", "pmid", "handle"];
+
+/// The identifiers in the list of references of a text, in its order and without repetition, at most [`REFERENCES_MAX`].
+/// Without a heading there are none.
+pub fn references_in(text: &str) -> Vec<ContentIdentifier> {
+    let lines: Vec<&str> = text.split(['\n', '\u{c}']).map(str::trim).collect();
+    let Some(heading) = lines.iter().rposition(|line| is_heading(line)) else { return Vec::new() };
+    let (mut found, mut known) = (Vec::new(), HashSet::new());
+    let list = &lines[heading + 1..];
+    for (at, line) in list.iter().enumerate() {
+        let next = list.get(at + 1).copied().unwrap_or_default();
+        for identifier in identifiers_in_line(line, next) {
+            if found.len() == REFERENCES_MAX {
+                return found;
+            }
+            if KINDS.contains(&identifier.kind) && known.insert(identifier.clone()) {
+                found.push(identifier);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a line is the heading of a list of references. A number may precede it, and a colon may follow.
+fn is_heading(line: &str) -> bool {
+    if line.is_empty() || line.len() > HEADING_BYTES_MAX {
+        return false;
+    }
+    let is_number =
+        |character: char| character.is_ascii_digit() || matches!(character, '.' | ')' | ' ' | '\u{a7}');
+    let roman = |text: &str| {
+        let (number, rest) = text.split_once('.')?;
+        let is_roman = !number.is_empty() && number.chars().all(|c| matches!(c, 'I' | 'V' | 'X' | 'L'));
+        is_roman.then(|| rest.trim_start().to_owned())
+    };
+    let text = line.trim_start_matches(is_number);
+    let text = roman(text).unwrap_or_else(|| text.to_owned());
+    // Headings with wide letters come with blanks: `R E F E R E N C E S`.
+    let letters: Vec<&str> = text.split(' ').collect();
+    let is_spaced = letters.len() > 4 && letters.iter().all(|part| part.chars().count() == 1);
+    let text = if is_spaced { letters.concat() } else { text };
+    let text = text.trim_end_matches([':', '.']).trim().to_lowercase();
+    HEADINGS.contains(&text.as_str())
+}
+
+/// The identifiers in a line. `next` is the line after it.
+fn identifiers_in_line(line: &str, next: &str) -> Vec<ContentIdentifier> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate().filter(|(_, word)| word.len() <= WORD_BYTES_MAX) {
+        let word = word.trim_start_matches(['(', '[', '<', '{', '"', '\'', '\u{201c}', ',', ';']);
+        let label = at.checked_sub(1).and_then(|before| label_in(words[before]));
+        let Some(start) = start_of(word, label) else { continue };
+        let (name, ending) = split_ending(start.name);
+        let is_at_end = at + 1 == words.len();
+        if is_at_end && may_continue(name, ending, next) {
+            continue;
+        }
+        // Dashes and ligatures of a typesetter are no part of an identifier, so the text does not have the right one.
+        if name.is_ascii() {
+            found.extend(ContentIdentifier::read(&format!("{}{name}", start.label)));
+        }
+    }
+    found
+}
+
+/// A word that begins as an identifier does.
+struct Start<'t> {
+    /// The label that it needs to be read.
+    label: &'static str,
+    name: &'t str,
+}
+
+/// The label that a whole word is, such as `doi:`.
+fn label_in(word: &str) -> Option<&'static str> {
+    let word = word.trim_start_matches(['(', '[', '<']).trim_end_matches(':');
+    LABELS.into_iter().find(|label| word.eq_ignore_ascii_case(label))
+}
+
+fn start_of<'t>(word: &'t str, label: Option<&'static str>) -> Option<Start<'t>> {
+    let lower = word.to_ascii_lowercase();
+    let is_start =
+        ["doi:", "doi.org/", "http://", "https://", "urn:", "hdl:", "hdl.handle.net/", "arxiv:", "pmid:"]
+            .iter()
+            .any(|start| lower.starts_with(start) && word.len() > start.len());
+    // A DOI needs no label: nothing else begins so.
+    let is_doi = lower.starts_with("10.") && lower.contains('/');
+    match label {
+        _ if is_start || is_doi => Some(Start { label: "", name: word }),
+        Some("doi") => Some(Start { label: "doi:", name: word }),
+        Some("arxiv") => Some(Start { label: "arxiv:", name: word }),
+        Some("hdl" | "handle") => Some(Start { label: "hdl:", name: word }),
+        Some("pmid") => Some(Start { label: "pmid:", name: word }),
+        _ => None,
+    }
+}
+
+/// An identifier without the punctuation that ends it. A closing bracket belongs to it if it contains the opening one.
+fn split_ending(word: &str) -> (&str, &str) {
+    let mut name = word;
+    while let Some(last) = name.chars().next_back() {
+        let opening = match last {
+            ')' => Some('('),
+            ']' => Some('['),
+            '>' => Some('<'),
+            '}' => Some('{'),
+            '.' | ',' | ';' | ':' | '"' | '\'' | '\u{201d}' | '\u{3002}' => None,
+            _ => break,
+        };
+        let count = |character: char| name.matches(character).count();
+        if opening.is_some_and(|opening| count(opening) >= count(last)) {
+            break;
+        }
+        name = &name[..name.len() - last.len_utf8()];
+    }
+    (name, &word[name.len()..])
+}
+
+/// Whether an identifier at the end of a line may go on in the next line.
+fn may_continue(name: &str, ending: &str, next: &str) -> bool {
+    if next.is_empty() {
+        // Also before an empty line, an identifier does not end so.
+        return name.ends_with(['-', '/', '_', '(', '=', '%']);
+    }
+    if name.ends_with(['-', '/', '_', '(', '=', '%', '\u{ad}', '\u{2010}'])
+        || name.matches('(').count() > name.matches(')').count()
+    {
+        return true;
+    }
+    if begins_entry(next) {
+        return false;
+    }
+    // After punctuation, a word that starts like a name or a sentence is no part of an identifier.
+    let first = next.split_whitespace().next().unwrap_or_default();
+    let mut letters = first.chars();
+    let is_capitalised = letters.next().is_some_and(char::is_uppercase)
+        && letters
+            .next()
+            .is_some_and(|second| second.is_lowercase() || matches!(second, '.' | '\'' | '\u{2019}'))
+        && first.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '\'' | '\u{2019}' | '-' | ':'));
+    !(is_capitalised && !ending.is_empty() && next.contains(char::is_whitespace))
+}
+
+/// Whether a line begins another entry of the list: `[12]`, `12.`, `(12)`, or a bullet.
+fn begins_entry(line: &str) -> bool {
+    let inside = |open: char, close: char| {
+        line.strip_prefix(open).and_then(|rest| rest.split_once(close)).is_some_and(|(inside, rest)| {
+            !inside.is_empty()
+                && inside.len() <= 12
+                && inside.chars().all(char::is_alphanumeric)
+                && rest.starts_with(char::is_whitespace)
+        })
+    };
+    let number = || {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = line.len() - rest.len();
+        (1..=4).contains(&digits) && rest.strip_prefix(['.', ')']).is_some_and(|rest| rest.starts_with(' '))
+    };
+    inside('[', ']') || inside('(', ')') || number() || line.starts_with(['\u{2022}', '\u{2013}', '\u{25cf}'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(list: &str) -> Vec<String> {
+        let text = format!("An article\n10.1000/before\nReferences\n{list}");
+        references_in(&text)
+            .into_iter()
+            .map(|found| format!("{} {}", found.kind.name(), found.value))
+            .collect()
+    }
+
+    #[test]
+    fn explicit_identifiers_after_the_heading_are_references() {
+        let list = "[1] A. Author. A title. doi:10.1000/A1.\n\
+            [2] B. Author (2001). https://doi.org/10.1000/b(2)2. Seen in 2002.\n\
+            [3] C. Author, arXiv preprint arXiv:1706.03762v5, 2017.\n\
+            [4] D. Author, doi: 10.1000/d.4; PMID: 12345678.\n\
+            [5] E. Author, <https://hdl.handle.net/2027/5>, urn:nbn:de:101:1-201102033592\n\
+            [6] F. Author, https://files.example.org/paper.pdf, ISBN 978-3-16-148410-0, 1706.03763\n\
+            [7] Again 10.1000/a1 and (10.1000/g7).";
+        let expected = [
+            "doi 10.1000/a1",
+            "doi 10.1000/b(2)2",
+            "arxiv 1706.03762",
+            "doi 10.1000/d.4",
+            "pmid 12345678",
+            "handle 2027/5",
+            "urn urn:nbn:de:101:1-201102033592",
+            "doi 10.1000/g7",
+        ];
+        assert_eq!(found(list), expected);
+    }
+
+    #[test]
+    fn nothing_is_read_without_a_heading_and_the_last_one_counts() {
+        assert!(references_in("Introduction\n[1] doi:10.1000/1.\n").is_empty());
+        let text = "References\n10.1000/contents\n\n7. REFERENCES:\n10.1000/7\n\nThe references are old.\n";
+        let values: Vec<_> = references_in(text).into_iter().map(|found| found.value).collect();
+        assert_eq!(values, ["10.1000/7"]);
+    }
+
+    #[test]
+    fn headings_come_in_many_spellings() {
+        for heading in [
+            "References",
+            "REFERENCES",
+            "6 References",
+            "VII. References",
+            "R E F E R E N C E S",
+            "Literaturverzeichnis",
+            "Références bibliographiques",
+            "Список литературы",
+            "参考文献",
+            "5. Bibliografía",
+            "Literature cited:",
+        ] {
+            assert!(is_heading(heading), "{heading}");
+        }
+        for line in
+            ["", "References to earlier work are rare.", "See references", "Preferences", "7", "12. 2001"]
+        {
+            assert!(!is_heading(line), "{line}");
+        }
+        assert!(!is_heading(&"R ".repeat(1_000_000)));
+    }
+
+    #[test]
+    fn joins_over_lines_are_not_guessed() {
+        for (list, expected) in [
+            // The next line may go on.
+            ("[1] doi:10.1000/abc-\ndef. Seen.", &[][..]),
+            ("[1] doi:10.1000/\nabc.", &[]),
+            ("[1] doi:10.1000/abc\ndef.", &[]),
+            ("[1] doi:10.1000/abc.\ndef.", &[]),
+            ("[1] doi:10.1000/abc\n12", &[]),
+            ("[1] doi:10.1000/abc(1\n2)", &[]),
+            ("[1] doi:10.1000/abc\nSmith", &[]),
+            ("[1] doi:10.1000/abc-", &[]),
+            ("[1] doi:10.1000/s\u{2013}12 next", &[]),
+            // It cannot.
+            ("[1] doi:10.1000/abc\n[2] B.", &["doi 10.1000/abc"]),
+            ("[1] doi:10.1000/abc\n2. B.", &["doi 10.1000/abc"]),
+            ("doi:10.1000/abc.\nSmith, J. A title.", &["doi 10.1000/abc"]),
+            ("doi:10.1000/abc.\nJ. Smith. A title.", &["doi 10.1000/abc"]),
+            ("doi:10.1000/abc\n\nSmith, J.", &["doi 10.1000/abc"]),
+            ("doi:10.1000/abc", &["doi 10.1000/abc"]),
+            ("doi:10.1000/abc, 2001\nx", &["doi 10.1000/abc"]),
+        ] {
+            assert_eq!(found(list), expected, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_references_is_limited() {
+        let list: String = (0..5_000).map(|at| format!("[{at}] 10.1000/{at}, x\n")).collect();
+        assert_eq!(found(&list).len(), REFERENCES_MAX);
+    }
+
+    #[test]
+    fn strange_texts_do_no_harm() {
+        for text in [
+            "References\n(((((",
+            "References\ndoi:",
+            "References\ndoi: ",
+            "References\n10./",
+            "References\n\u{0}10.1\u{0}/a",
+        ] {
+            assert!(references_in(text).is_empty(), "{text:?}");
+        }
+        for bracket in ["(", ")"] {
+            let long = format!("References\n10.1000/{}", bracket.repeat(1 << 20));
+            assert!(references_in(&long).is_empty());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The process of one PDF: it gives up its rights, and then becomes pdftotext.
+
+use crate::extractor::UNAVAILABLE_CODE;
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
+};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// The features of the kernel that are used.
+const LANDLOCK: ABI = ABI::V6;
+/// Files that pdftotext may open at a time: libraries, encodings and the open pipes.
+const OPEN_FILES_MAX: u64 = 64;
+/// Where programs, libraries and the encodings of poppler are. Nothing else can be read, such as the data folder, tokens
+/// and the configuration.
+const READABLE: [&str; 8] =
+    ["/usr", "/bin", "/lib", "/lib64", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/fonts"];
+
+/// Becomes pdftotext, which reads a PDF from the standard input and writes its text to the standard output. The arguments
+/// are the memory in bytes, the CPU time in seconds, the number of pages, and the file of the program.
+///
+/// It returns only if that fails.
+pub fn run_worker(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    let number = |at: usize| arguments.get(at).and_then(|text| text.to_str()?.parse::<u64>().ok());
+    let (Some(memory_bytes), Some(secs), Some(pages), Some(program)) =
+        (number(0), number(1), number(2), arguments.get(3).map(PathBuf::from))
+    else {
+        return ExitCode::from(UNAVAILABLE_CODE);
+    };
+    let mut command = Command::new(&program);
+    command.args(["-q", "-enc", "UTF-8", "-nopgbrk", "-l", &pages.to_string(), "-", "-"]);
+    if restrict(&program) && limit(memory_bytes, secs) {
+        // It returns only the error, which nobody reads.
+        let _ = command.exec();
+    }
+    ExitCode::from(UNAVAILABLE_CODE)
+}
+
+fn limit(memory_bytes: u64, secs: u64) -> bool {
+    let limits = [
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nproc, 0),
+        (Resource::Nofile, OPEN_FILES_MAX),
+        (Resource::Cpu, secs),
+        (Resource::As, memory_bytes),
+    ];
+    limits.into_iter().all(|(resource, maximum)| {
+        // The first signal of the CPU time says why the process ended.
+        let hard = if resource == Resource::Cpu { maximum + 1 } else { maximum };
+        setrlimit(resource, Rlimit { current: Some(maximum), maximum: Some(hard) }).is_ok()
+    })
+}
+
+/// Denies the network, other processes, and all files but programs and libraries. Returns whether files are denied: a kernel
+/// without that runs no pdftotext.
+fn restrict(program: &Path) -> bool {
+    let readable = READABLE.map(PathBuf::from).into_iter().chain([program.to_owned()]);
+    let restricted = || {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(LANDLOCK))?
+            .handle_access(AccessNet::from_all(LANDLOCK))?
+            .scope(Scope::from_all(LANDLOCK))?
+            .create()?
+            .add_rules(path_beneath_rules(readable, AccessFs::from_read(LANDLOCK)))?
+            .restrict_self()
+    };
+    restricted().is_ok_and(|status| status.ruleset != RulesetStatus::NotEnforced)
+}
