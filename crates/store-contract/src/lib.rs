@@ -7,6 +7,7 @@
 
 pub mod activity;
 pub mod capabilities;
+pub mod full_texts;
 pub mod identifiers;
 pub mod ledger;
 mod memory;
@@ -19,7 +20,7 @@ pub mod views;
 pub use memory::Memory;
 
 use oaimend_store::{
-    ActivityLog, DetectedCapabilities, IdentifierStore, ListLedger, NoticeStore, Quarantine,
+    ActivityLog, DetectedCapabilities, FullTextStore, IdentifierStore, ListLedger, NoticeStore, Quarantine,
     RepositoryProfiles, ViewStore,
 };
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub struct Stores {
     pub notices: Arc<dyn NoticeStore>,
     pub views: Arc<dyn ViewStore>,
     pub identifiers: Arc<dyn IdentifierStore>,
+    pub full_texts: Arc<dyn FullTextStore>,
 }
 
 impl Stores {
@@ -54,6 +56,7 @@ impl Stores {
         self.notices.close();
         self.views.close();
         self.identifiers.close();
+        self.full_texts.close();
     }
 }
 
@@ -124,6 +127,12 @@ macro_rules! contract_tests {
             a_collection_is_removed_in_steps
             random_changes_leave_no_other_places
             a_closed_store_of_identifiers_refuses
+        }
+        $crate::contract_tests! { $backend; full_texts:
+            full_texts_are_kept_by_item_and_survive_a_restart
+            items_that_wait_are_due_in_order
+            full_texts_of_a_repository_are_forgotten_alone
+            a_closed_store_of_full_texts_refuses
         }
     };
     ($backend:expr; $contract:ident: $($name:ident)+) => {

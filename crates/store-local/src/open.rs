@@ -39,6 +39,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
     let notices = redb::open_notices(data, &databases)?;
     let views = redb::open_views(data, &databases)?;
     let identifiers = redb::open_identifiers(data, &databases)?;
+    let full_texts = redb::open_full_texts(data, &databases)?;
     let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
     let mirror = Arc::new(RecordLog::open_among(data, &databases)?);
     let lock = Arc::new(Mutex::new(Some(lock)));
@@ -51,6 +52,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
         notices,
         views,
         identifiers,
+        full_texts,
         check_reports,
         token_key,
         broken_pages,
@@ -107,6 +109,7 @@ mod tests {
             "notices.redb.part",
             "views.redb.part",
             "identifiers.redb.part",
+            "full_texts.redb.part",
             "token.key.part",
         ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");

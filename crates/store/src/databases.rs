@@ -25,6 +25,8 @@ named_enum! {
         Views = "views",
         /// The identifiers of mirrored records.
         Identifiers = "identifiers",
+        /// The full texts of mirrored items.
+        FullTexts = "full_texts",
         /// The records of the mirror.
         Mirror = "mirror",
     }

@@ -1,7 +1,7 @@
 //! Everything that must survive a restart: the stores as traits, their types, and the policy that all stores share.
 //!
-//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity`, `notices`, `views`, `identifiers` and `mirror`
-//! define the stores as traits, which a SQL database can implement too. What a store decides is a pure function here, so that an
+//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity`, `notices`, `views`, `identifiers`, `full_texts` and
+//! `mirror` define the stores as traits, which a SQL database can implement too. What a store decides is a pure function here, so that an
 //! implementation only reads and writes. `oaimend_store_local` implements all of them on the disk of this machine. Each
 //! implementation passes the contract of `oaimend_store_contract`.
 //!
@@ -14,6 +14,7 @@ mod chosen_records;
 mod collisions;
 pub mod databases;
 mod duplicates;
+pub mod full_texts;
 pub mod harvest_state;
 pub mod identifiers;
 mod keys;
@@ -45,6 +46,7 @@ pub use duplicates::{
     DuplicateCounts, DuplicateProgress, Duplicates, ListedContent, OCCURRENCES_MAX, Occurrence, Occurrences,
     Placement, split_suffix, with_suffix,
 };
+pub use full_texts::{FollowedFullTexts, FullText, FullTextState, FullTextStore};
 pub use harvest_state::{
     AggregateState, Catalog, Committed, CompleteHarvest, DerivedCollection, HarvestNote, HarvestProgress,
     HarvestStart, ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX,
@@ -108,6 +110,8 @@ pub struct Store {
     pub views: Arc<dyn ViewStore>,
     /// The identifiers of mirrored records.
     pub identifiers: Arc<dyn IdentifierStore>,
+    /// The full texts of mirrored items.
+    pub full_texts: Arc<dyn FullTextStore>,
     /// The results of `oaimend check`.
     pub check_reports: CheckReports,
     /// The key of our own tokens.
@@ -136,6 +140,7 @@ impl Store {
         self.notices.close();
         self.views.close();
         self.identifiers.close();
+        self.full_texts.close();
         self.static_files.close();
         self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();

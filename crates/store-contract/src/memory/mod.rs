@@ -1,5 +1,6 @@
 //! All stores in memory: simple, slow for many rows, and with the policy that every store shares.
 
+mod full_texts;
 mod identifiers;
 mod ledger;
 mod mirror;
@@ -8,6 +9,7 @@ mod saved;
 mod views;
 
 use crate::{Backend, Stores};
+use full_texts::FullTextRows;
 use identifiers::IdentifierRows;
 use ledger::LedgerRows;
 use mirror::MirrorRows;
@@ -31,6 +33,7 @@ struct Shared {
     saved: Saved,
     views: ViewRows,
     identifiers: IdentifierRows,
+    full_texts: FullTextRows,
 }
 
 /// One store, until it is closed.
@@ -70,6 +73,7 @@ impl Backend for Memory {
             notices: self.handle(),
             views: self.handle(),
             identifiers: self.handle(),
+            full_texts: self.handle(),
         }
     }
 }

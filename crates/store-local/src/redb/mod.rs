@@ -3,6 +3,7 @@
 mod activity;
 mod capabilities;
 mod database;
+mod full_texts;
 mod identifiers;
 mod ledger;
 mod notices;
@@ -14,6 +15,7 @@ mod watched_file;
 pub(super) use activity::open_activity;
 pub(super) use capabilities::open_capabilities;
 pub(super) use database::{SharedDatabase, Unavailable};
+pub(super) use full_texts::open_full_texts;
 pub(super) use identifiers::open_identifiers;
 pub(super) use ledger::RedbLedger;
 pub(super) use notices::open_notices;

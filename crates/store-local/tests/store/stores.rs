@@ -23,6 +23,7 @@ impl Backend for DataFolder {
             notices: store.notices,
             views: store.views,
             identifiers: store.identifiers,
+            full_texts: store.full_texts,
         }
     }
 }
