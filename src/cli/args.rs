@@ -8,6 +8,7 @@ use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
 use super::deposit::{PublishArguments, PutArguments};
 use super::explain::ExplainArguments;
+use super::full_text_worker::{COMMAND as FULL_TEXT_WORKER, FullTextWorkerArguments};
 use super::health::HealthArguments;
 use super::manual::ManualArguments;
 use super::mirror::MirrorArguments;
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     Completions(CompletionsArguments),
     Manual(ManualArguments),
+    #[command(name = FULL_TEXT_WORKER, hide = true)]
+    FullTextWorker(FullTextWorkerArguments),
     #[command(name = XSLT_WORKER, hide = true)]
     XsltWorker(XsltWorkerArguments),
 }

@@ -14,6 +14,7 @@ mod demo;
 mod deposit;
 mod exit;
 mod explain;
+mod full_text_worker;
 mod health;
 mod input;
 mod manual;
@@ -79,6 +80,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, args::Arguments::command()),
+        Command::FullTextWorker(arguments) => full_text_worker::run(arguments),
         Command::XsltWorker(arguments) => xslt_worker::run(arguments),
         Command::Manual(arguments) => manual::run(&arguments, args::Arguments::command()),
     }

@@ -2,6 +2,7 @@
 
 use super::base_url::read_base_url;
 use super::crosswalks::Crosswalks;
+use super::full_texts::FullTextChoices;
 use super::gateway::{LivePages, RecordPages};
 use super::headers::Headers;
 use super::keys::{
@@ -45,6 +46,8 @@ pub struct Mapping {
     pub mirror: Option<MirrorSettings>,
     /// The formats that are made of its formats, with the defaults.
     pub crosswalks: CrosswalkChoices,
+    /// How full texts of its records are fetched; `None`: they are not. Only a mirrored or local repository has them.
+    pub full_texts: Option<FullTextChoices>,
     /// What the URLs of its records show.
     pub records: RecordPages,
     /// Who receives the pages of its records, if it is not mirrored.
@@ -80,6 +83,7 @@ impl Mapping {
             local: None,
             mirror: None,
             crosswalks: CrosswalkChoices::default(),
+            full_texts: None,
             records: RecordPages::default(),
             live_pages: LivePages::default(),
         }
@@ -181,6 +185,9 @@ impl Mapping {
         if self.mirror.is_none() {
             values.remove("mirror");
         }
+        if self.full_texts.is_none() {
+            values.remove("full_texts");
+        }
         values.to_string()
     }
 
@@ -243,6 +250,8 @@ impl Mapping {
             /// records for crawlers, or nobody.
             live_pages: named() => self.live_pages,
         }
+        let (before, is_local) = (self.full_texts.take(), self.local.is_some());
+        self.full_texts = FullTextChoices::declare(before, keys, (self.mirror.is_some(), is_local));
     }
 
     /// Adjusts values that others imply.

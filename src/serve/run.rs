@@ -8,6 +8,7 @@ use crate::config::{Config, Settings};
 use crate::serve::admin::{Admin, AllowedHosts};
 use crate::serve::background::config_watch::{Announcement, ConfigWatch};
 use crate::serve::background::folders::FolderService;
+use crate::serve::background::full_texts::FullTextService;
 use crate::serve::background::harvests::schedule::HarvestSchedule;
 use crate::serve::background::hub::HubService;
 use crate::serve::background::maintenance::{
@@ -238,6 +239,8 @@ impl Server {
         server.add_service(background_service("lists", SourceWalks(Arc::clone(served))));
         let following = ResolverFollowing(Arc::clone(served));
         server.add_service(background_service("resolver", following));
+        let full_texts = FullTextService::new(Arc::clone(served), Arc::clone(&self.shared.telemetry));
+        server.add_service(background_service("full-texts", full_texts));
         let search = served.search_service.clone();
         if let Some(search) = search.clone() {
             let indexing = SearchIndexing { served: Arc::clone(served), search };

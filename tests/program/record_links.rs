@@ -4,7 +4,7 @@ use crate::fixtures::mirror::{Mirror, deleted, live, runtime};
 use oaimend_resolver::{
     Citation, ItemLinks, LinkCursor, LinksRequest, ResolvedSource, ResolvedSources, Resolver, SameBy,
 };
-use oaimend_store::{NewRecord, RecordStatus, content_hash};
+use oaimend_store::{FullText, FullTextState, NewRecord, RecordStatus, content_hash};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ fn sources(shown: &[&str], hidden: &[&str]) -> Arc<ResolvedSources> {
 }
 
 fn resolver(mirror: &Mirror) -> Resolver {
-    Resolver::new(mirror.store().mirror, mirror.store().identifiers)
+    let store = mirror.store();
+    Resolver::new(store.mirror, store.identifiers, store.full_texts)
 }
 
 fn part(
@@ -220,4 +221,72 @@ fn duplicates_have_the_same_identifier_or_description() {
     let back = links(&resolver, &sources, ("y", "oai:y:description")).same_as;
     assert!(back.iter().all(|same| same.same_by == SameBy::Description && same.item.repository == "x"));
     assert_eq!(back.len(), 2);
+}
+
+/// A repository whose full texts count, or do not.
+fn with_full_texts(id: &str, has_full_texts: bool) -> Arc<ResolvedSources> {
+    let source = ResolvedSource { id: id.to_owned(), has_full_texts, ..ResolvedSource::default() };
+    Arc::new(ResolvedSources::new(vec![source]))
+}
+
+fn put_full_text(
+    resolver: &Resolver,
+    sources: &Arc<ResolvedSources>,
+    identifier: &str,
+    dois: Option<&[&str]>,
+) {
+    let named = |doi: &&str| ("doi".to_owned(), (*doi).to_owned());
+    let state = |dois: &[&str]| FullTextState::Read(dois.iter().map(named).collect());
+    let text =
+        dois.map(|dois| FullText { urls: vec!["http://x.example/1.pdf".to_owned()], state: state(dois) });
+    runtime().block_on(resolver.put_full_text(sources, ("x", identifier), text)).expect("writable");
+}
+
+#[test]
+fn full_texts_are_guesses_of_all_formats_at_all_times() {
+    let mut mirror = mirror(&["x"]);
+    let one = record("oai:x:1", &[("identifier", "doi:10.1000/1")]);
+    mirror.commit("x", "oai_dc", vec![one, record("oai:x:2", &[("relation", "10.1000/other")])], true);
+    mirror.commit("x", "marc", vec![record("oai:x:2", &[])], true);
+    let on = with_full_texts("x", true);
+    let mut resolver = resolver(&mirror);
+    let cited_by = |resolver: &Resolver, sources: &Arc<ResolvedSources>| {
+        named(&links(resolver, sources, ("x", "oai:x:1")).cited_by)
+    };
+    let guess = ["fullText : x/oai:x:2"];
+    // Before the table knows any record, and after.
+    put_full_text(&resolver, &on, "oai:x:2", Some(&["10.1000/1", "10.1000/other"]));
+    assert_eq!(cited_by(&resolver, &on), guess);
+    put_full_text(&resolver, &on, "oai:x:2", Some(&[]));
+    assert_eq!(cited_by(&resolver, &on), [""; 0]);
+    put_full_text(&resolver, &on, "oai:x:2", Some(&["10.1000/1", "10.1000/other"]));
+    assert_eq!(cited_by(&resolver, &on), guess);
+    let two = links(&resolver, &on, ("x", "oai:x:2"));
+    assert_eq!(named(&two.cites), ["relation 10.1000/other: ", "fullText 10.1000/1: x/oai:x:1"]);
+    assert_eq!(two.cites.iter().map(Citation::basis).collect::<Vec<_>>(), ["mentioned", "guess"]);
+    // After a change of the record that is not followed yet, and in another process.
+    mirror.pass_time(1);
+    mirror.commit("x", "oai_dc", vec![record("oai:x:2", &[("title", "Another")])], false);
+    put_full_text(&resolver, &on, "oai:x:2", Some(&["10.1000/1", "10.1000/2"]));
+    assert_eq!(cited_by(&resolver, &on), guess);
+    drop(resolver);
+    mirror = mirror.restart();
+    resolver = self::resolver(&mirror);
+    put_full_text(&resolver, &on, "oai:x:1", Some(&["10.1000/1", "10.1000/2"]));
+    assert_eq!(cited_by(&resolver, &on), guess, "a work does not cite itself");
+    assert_eq!(named(&links(&resolver, &on, ("x", "oai:x:1")).cites), ["fullText 10.1000/2: "]);
+    // A mapping turns them off and on, also for records that change meanwhile.
+    let off = with_full_texts("x", false);
+    assert_eq!(cited_by(&resolver, &off), [""; 0]);
+    mirror.pass_time(1);
+    mirror.commit("x", "oai_dc", vec![record("oai:x:2", &[("title", "A third one")])], false);
+    assert_eq!(cited_by(&resolver, &off), [""; 0]);
+    assert_eq!(cited_by(&resolver, &on), guess);
+    // They are removed with the item.
+    mirror.pass_time(1);
+    mirror.commit("x", "oai_dc", vec![deleted("oai:x:2", &[])], false);
+    mirror.commit("x", "marc", vec![deleted("oai:x:2", &[])], false);
+    assert_eq!(cited_by(&resolver, &on), [""; 0]);
+    put_full_text(&resolver, &on, "oai:x:2", None);
+    assert_eq!(cited_by(&resolver, &on), [""; 0]);
 }

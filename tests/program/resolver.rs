@@ -28,12 +28,14 @@ fn sources(ids: &[(&str, u64)]) -> Arc<ResolvedSources> {
         prefixes: Vec::new(),
         priority: *priority,
         is_hidden: false,
+        has_full_texts: false,
     };
     Arc::new(ResolvedSources::new(ids.iter().map(source).collect()))
 }
 
 fn resolver(mirror: &Mirror) -> Resolver {
-    Resolver::new(mirror.store().mirror, mirror.store().identifiers)
+    let store = mirror.store();
+    Resolver::new(store.mirror, store.identifiers, store.full_texts)
 }
 
 fn resolve(resolver: &Resolver, sources: &Arc<ResolvedSources>, text: &str) -> Resolved {
@@ -302,7 +304,7 @@ fn results_follow_random_histories_and_restarts() {
             if random.chance(10) {
                 drop(resolver);
                 mirror = mirror.restart();
-                resolver = Resolver::new(mirror.store().mirror, mirror.store().identifiers);
+                resolver = self::resolver(&mirror);
             }
             if random.chance(2) {
                 continue;

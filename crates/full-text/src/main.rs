@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
-    oaimend_full_text::run_worker(std::env::args_os().skip(1))
+    ExitCode::from(oaimend_full_text::run_worker(std::env::args_os().skip(1)))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 /// The features of the kernel that are used.
 const LANDLOCK: ABI = ABI::V6;
@@ -23,14 +23,14 @@ const READABLE: [&str; 8] =
 /// Becomes pdftotext, which reads a PDF from the standard input and writes its text to the standard output. The arguments
 /// are the memory in bytes, the CPU time in seconds, the number of pages, and the file of the program.
 ///
-/// It returns only if that fails.
-pub fn run_worker(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+/// It returns only if that fails, with the exit code.
+pub fn run_worker(arguments: impl Iterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.collect();
     let number = |at: usize| arguments.get(at).and_then(|text| text.to_str()?.parse::<u64>().ok());
     let (Some(memory_bytes), Some(secs), Some(pages), Some(program)) =
         (number(0), number(1), number(2), arguments.get(3).map(PathBuf::from))
     else {
-        return ExitCode::from(UNAVAILABLE_CODE);
+        return UNAVAILABLE_CODE;
     };
     let mut command = Command::new(&program);
     command.args(["-q", "-enc", "UTF-8", "-nopgbrk", "-l", &pages.to_string(), "-", "-"]);
@@ -38,7 +38,7 @@ pub fn run_worker(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         // It returns only the error, which nobody reads.
         let _ = command.exec();
     }
-    ExitCode::from(UNAVAILABLE_CODE)
+    UNAVAILABLE_CODE
 }
 
 fn limit(memory_bytes: u64, secs: u64) -> bool {

@@ -1,12 +1,13 @@
 //! Keeps the table of identifiers at the last commit of the mirror.
 
-use crate::record_identifiers::keys_of;
+use crate::record_identifiers::{ReadRecord, keys_of};
 use crate::sources::{ResolvedSource, ResolvedSources};
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::CollectionState;
 use oaimend_store::{
-    CollectionVersion, IdentifiedCollection, IdentifiedRecord, IdentifierChanges, IdentifierStore,
-    ListFilter, ListQuery, MirrorError, MirrorStore, Position, Prefix, RepositoryId, SaveError, StoredRecord,
+    CollectionVersion, FullTextStore, IdentifiedCollection, IdentifiedRecord, IdentifierChanges,
+    IdentifierStore, ListFilter, ListQuery, MirrorError, MirrorStore, Position, Prefix, RepositoryId,
+    SaveError, StoredRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ const REMOVED_MAX: usize = 5_000;
 pub(crate) struct Follower {
     pub(crate) mirror: Arc<dyn MirrorStore>,
     pub(crate) table: Arc<dyn IdentifierStore>,
+    pub(crate) full_texts: Arc<dyn FullTextStore>,
 }
 
 /// The state of the table between two queries.
@@ -207,7 +209,7 @@ impl Follower {
     }
 
     /// The formats of a repository that the mirror serves or is going to serve.
-    async fn prefixes(&self, source: &ResolvedSource) -> Result<Vec<String>, Failure> {
+    pub(crate) async fn prefixes(&self, source: &ResolvedSource) -> Result<Vec<String>, Failure> {
         if !source.prefixes.is_empty() {
             return Ok(source.prefixes.clone());
         }
@@ -248,7 +250,8 @@ impl Follower {
                 (Some(next), _) => next.sequence + 1,
                 (None, last) => version.next_sequence.max(last.map_or(0, |last| last.sequence + 1)),
             };
-            let found = keys_of_all(found).await?;
+            // Also of a repository that has none any more: they count again if its mapping turns them on.
+            let found = keys_of_all(self.with_guesses(repository, found).await?).await?;
             keys += found.iter().map(|record| 1 + record.named.len()).sum::<usize>();
             records.extend(found);
             if keys >= COMMIT_KEYS_MAX {
@@ -289,7 +292,7 @@ impl Follower {
 }
 
 /// The keys of records, which are read on a thread for blocking work.
-async fn keys_of_all(records: Vec<StoredRecord>) -> Result<Vec<IdentifiedRecord>, Failure> {
+pub(crate) async fn keys_of_all(records: Vec<ReadRecord>) -> Result<Vec<IdentifiedRecord>, Failure> {
     let read = tokio::task::spawn_blocking(move || records.iter().map(keys_of).collect());
     read.await.map_err(|error| MirrorError::Stopped(error.to_string()).into())
 }

@@ -13,6 +13,7 @@
 
 mod content_identifier;
 mod follower;
+mod full_texts;
 mod link_query;
 mod links;
 mod record_identifiers;

@@ -6,7 +6,7 @@
 use crate::content_identifier::{ContentIdentifier, IdentifierKind};
 use crate::follower::{Caught, CurrentCollection, failed};
 use crate::links::{Citation, Duplicate, ItemLinks, LinkCursor, LinkedItem, LinksRequest, SameBy};
-use crate::record_identifiers::{NamedIn, RecordNames, Role, key_in_role, oai_key, work_key};
+use crate::record_identifiers::{NamedIn, ReadRecord, RecordNames, Role, key_in_role, oai_key, work_key};
 use crate::resolver::{ATTEMPTS_MAX, Resolver, Shared, changing};
 use crate::sources::ResolvedSources;
 use oaimend_repository::Failure;
@@ -122,7 +122,8 @@ impl Query<'_> {
         let of_item = merged(&records);
         let identifiers: Vec<ContentIdentifier> =
             of_item.in_role(Role::Own).map(|(identifier, _)| identifier.clone()).collect();
-        let named = self.request.names.unwrap_or(&of_item);
+        let named = self.request.names.map(|names| names.with_full_text_of(&of_item));
+        let named = named.as_ref().unwrap_or(&of_item);
         let is_first = self.request.after.is_none();
         let named_max = if is_first { self.request.named_max } else { 0 };
         let limited = |role| named.in_role(role).take(named_max);
@@ -195,10 +196,11 @@ impl Query<'_> {
             let Some(records) = read else { return Ok(None) };
             let identifier = self.request.identifier.to_owned();
             names.extend(
-                on_thread(records, move |record| {
+                on_thread(records, move |read| {
+                    let record = &read.record;
                     let is_of_item =
                         record.identifier == identifier && !record.bytes.is_empty() && is_live(record);
-                    is_of_item.then(|| RecordNames::of(record))
+                    is_of_item.then(|| RecordNames::of(read))
                 })
                 .await?,
             );
@@ -272,9 +274,9 @@ impl Query<'_> {
                 let read = self.shared.read_some(self.caught, collection, &mut sequences, true).await?;
                 let Some(records) = read else { return Ok(None) };
                 let (repository, wanted) = (collection.repository.clone(), Arc::clone(&wanted));
-                let found = on_thread(records, move |record| {
-                    let record_of = linked_record(record, &repository, &wanted)?;
-                    Some((IdentifierPlace { collection: number, sequence: record.sequence }, record_of))
+                let found = on_thread(records, move |read| {
+                    let record_of = linked_record(read, &repository, &wanted)?;
+                    Some((IdentifierPlace { collection: number, sequence: read.record.sequence }, record_of))
                 });
                 let is_other = |(_, record): &(_, LinkedRecord)| !self.is_item(&record.item);
                 linked.extend(found.await?.into_iter().filter(is_other));
@@ -357,8 +359,10 @@ impl Query<'_> {
                 record => record?,
             };
             let identifying = identifying.clone();
-            let cites = on_thread(record.into_iter().collect(), move |record| {
-                let names = RecordNames::of(record);
+            let record = record.into_iter().collect();
+            let read = self.shared.read_records(self.caught, &collection.repository, record).await?;
+            let cites = on_thread(read, move |read| {
+                let names = RecordNames::of(read);
                 names
                     .in_role(Role::Cited)
                     .any(|(identifier, _)| identifying.contains(identifier))
@@ -377,11 +381,12 @@ fn is_live(record: &StoredRecord) -> bool {
 }
 
 /// What a record names of what is wanted; `None` if it names nothing of it.
-fn linked_record(record: &StoredRecord, repository: &str, wanted: &Wanted) -> Option<LinkedRecord> {
-    let RecordNames { mut identifiers, work, title, .. } = RecordNames::of(record);
+fn linked_record(read: &ReadRecord, repository: &str, wanted: &Wanted) -> Option<LinkedRecord> {
+    let RecordNames { mut identifiers, work, title, .. } = RecordNames::of(read);
     identifiers.retain(|(identifier, _)| wanted.identifiers.contains(identifier));
     let is_same_work = work.is_some_and(|work| wanted.works.contains(&work));
-    let item = LinkedItem { repository: repository.to_owned(), identifier: record.identifier.clone(), title };
+    let item =
+        LinkedItem { repository: repository.to_owned(), identifier: read.record.identifier.clone(), title };
     (is_same_work || !identifiers.is_empty()).then_some(LinkedRecord {
         item,
         named: identifiers,
@@ -414,8 +419,8 @@ fn items<'r>(records: impl Iterator<Item = &'r LinkedRecord>) -> Vec<LinkedItem>
 
 /// What a function finds in records, on a thread for blocking work.
 async fn on_thread<T: Send + 'static>(
-    records: Vec<StoredRecord>,
-    find: impl Fn(&StoredRecord) -> Option<T> + Send + 'static,
+    records: Vec<ReadRecord>,
+    find: impl Fn(&ReadRecord) -> Option<T> + Send + 'static,
 ) -> Result<Vec<T>, Failure> {
     if records.is_empty() {
         return Ok(Vec::new());

@@ -11,7 +11,8 @@ pub struct LinksRequest<'a> {
     pub repository: &'a str,
     /// The OAI identifier.
     pub identifier: &'a str,
-    /// What one record of the item names. `None`: what its records in all formats name.
+    /// What one record of the item names. `None`: what its records in all formats name. The full text of the item belongs
+    /// to all of them.
     pub names: Option<&'a RecordNames>,
     /// Where the list of the records that cite it continues. Such a result has no other links.
     pub after: Option<LinkCursor>,
@@ -115,9 +116,9 @@ impl SameBy {
 }
 
 impl Citation {
-    /// Its name in XML and JSON: whether the field states a citation, or mentions the work for any reason.
+    /// The name of its certainty in XML and JSON, as in [`NamedIn::basis`].
     pub const fn basis(&self) -> &'static str {
-        if self.field.states_reference() { "stated" } else { "mentioned" }
+        self.field.basis()
     }
 }
 

@@ -5,6 +5,7 @@ use oaimend_oai::named_enum;
 use oaimend_record::{DublinCore, PublicationDate, RecordDocument, References, Text, on_one_line, shorten};
 use oaimend_repository::RecordView;
 use oaimend_store::{IdentifiedRecord, IdentifierKey, RecordStatus, StoredRecord};
+use std::collections::HashSet;
 
 named_enum! {
     /// The field of a record that names an identifier, the most important one first. Crosswalks read it from any format.
@@ -22,6 +23,8 @@ named_enum! {
         Source = "source",
         /// A work in its abstract.
         Description = "description",
+        /// A work in the list of references of its full text, as a guess: a program has read it from a PDF.
+        FullText = "fullText",
     }
 }
 
@@ -41,20 +44,35 @@ impl NamedIn {
     pub(crate) const fn role(self) -> Role {
         match self {
             Self::Identifier => Role::Own,
-            Self::References | Self::Relation | Self::Source | Self::Description => Role::Cited,
+            Self::References | Self::Relation | Self::Source | Self::Description | Self::FullText => {
+                Role::Cited
+            }
             Self::ReferencedBy => Role::Citing,
         }
     }
 
     /// Whether the field names works that the record cites or that cite it, and does not describe them.
     pub(crate) const fn is_of_cited_work(self) -> bool {
-        matches!(self, Self::References | Self::ReferencedBy | Self::Description)
+        matches!(self, Self::References | Self::ReferencedBy | Self::Description | Self::FullText)
     }
 
-    /// Whether the field is for references, so that it states a citation. Other fields mention a work for any reason.
-    pub const fn states_reference(self) -> bool {
-        matches!(self, Self::References | Self::ReferencedBy)
+    /// The name of its certainty in XML and JSON: the field states a citation, or mentions a work for any reason, or a
+    /// program guesses a citation.
+    pub const fn basis(self) -> &'static str {
+        match self {
+            Self::References | Self::ReferencedBy => "stated",
+            Self::Identifier | Self::Relation | Self::Source | Self::Description => "mentioned",
+            Self::FullText => "guess",
+        }
     }
+}
+
+/// A stored record, and what the full text of its item names.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadRecord {
+    pub(crate) record: StoredRecord,
+    /// The works in the list of references of the full text.
+    pub(crate) guessed: Vec<ContentIdentifier>,
 }
 
 /// What a record names.
@@ -104,8 +122,8 @@ pub(crate) fn key_in_role(identifier: &ContentIdentifier, role: Role) -> Identif
 }
 
 /// The keys of a record for the table of identifiers.
-pub(crate) fn keys_of(record: &StoredRecord) -> IdentifiedRecord {
-    let names = RecordNames::of(record);
+pub(crate) fn keys_of(read: &ReadRecord) -> IdentifiedRecord {
+    let (names, record) = (RecordNames::of(read), &read.record);
     let identifiers = names.identifiers.iter();
     let named = identifiers.map(|(identifier, field)| key_in_role(identifier, field.role()));
     let named = named.chain(names.work.as_deref().map(work_key)).collect();
@@ -114,20 +132,52 @@ pub(crate) fn keys_of(record: &StoredRecord) -> IdentifiedRecord {
 
 impl RecordNames {
     /// What a stored record names. A deleted record names nothing, and so does the metadata of one that cannot be read.
-    pub(crate) fn of(record: &StoredRecord) -> Self {
+    pub(crate) fn of(read: &ReadRecord) -> Self {
+        let record = &read.record;
         if record.status == RecordStatus::Deleted {
             return Self::default();
         }
         let xml = std::str::from_utf8(&record.bytes).unwrap_or_default();
         let document = RecordView::read(xml).and_then(|view| RecordDocument::read_for_conversion(&view).ok());
-        Self::of_document(&record.identifier, document.as_ref())
+        let mut found = Found::of_document(&record.identifier, document.as_ref());
+        found.add(read.guessed.clone(), NamedIn::FullText);
+        found.names
     }
 
     /// What a record with this OAI identifier and these elements names.
     pub fn of_document(oai_identifier: &str, document: Option<&RecordDocument>) -> Self {
-        let mut found = Found::default();
+        Found::of_document(oai_identifier, document).names
+    }
+
+    /// The identifiers in a role.
+    pub(crate) fn in_role(&self, role: Role) -> impl Iterator<Item = &(ContentIdentifier, NamedIn)> {
+        self.identifiers.iter().filter(move |(_, field)| field.role() == role)
+    }
+
+    /// These names with the works that only the full text of the item names.
+    pub(crate) fn with_full_text_of(&self, item: &Self) -> Self {
+        let mut names = self.clone();
+        let known: HashSet<&ContentIdentifier> = self.identifiers.iter().map(|(named, _)| named).collect();
+        let is_new = |(named, field): &&(ContentIdentifier, NamedIn)| {
+            *field == NamedIn::FullText && !known.contains(named)
+        };
+        names.identifiers.extend(item.identifiers.iter().filter(is_new).cloned());
+        names
+    }
+}
+
+/// The names that were found so far. The set keeps a long list of references from being compared with itself.
+#[derive(Default)]
+struct Found {
+    names: RecordNames,
+    known: HashSet<ContentIdentifier>,
+}
+
+impl Found {
+    fn of_document(oai_identifier: &str, document: Option<&RecordDocument>) -> Self {
+        let mut found = Self::default();
         found.add(ContentIdentifier::read(oai_identifier), NamedIn::Identifier);
-        let Some(document) = document else { return found.names };
+        let Some(document) = document else { return found };
         let (core, references) = (DublinCore::of(document), References::of(document));
         let is_alternative = |text: &&Text| text.value.starts_with(ALTERNATIVE);
         let alternatives = core.relations.iter().filter(is_alternative);
@@ -152,24 +202,12 @@ impl RecordNames {
             texts.iter().for_each(|text| found.add(ContentIdentifier::read_all(&text.value), field));
         }
         let title = core.titles.first().map(|title| shorten(&title.value, TITLE_BYTES_MAX).0);
-        let is_cut = found.names.is_cut || !document.is_whole();
-        Self { work: work_of(&core), title: title.map(on_one_line), is_cut, ..found.names }
+        found.names.is_cut |= !document.is_whole();
+        found.names.work = work_of(&core);
+        found.names.title = title.map(on_one_line);
+        found
     }
 
-    /// The identifiers in a role.
-    pub(crate) fn in_role(&self, role: Role) -> impl Iterator<Item = &(ContentIdentifier, NamedIn)> {
-        self.identifiers.iter().filter(move |(_, field)| field.role() == role)
-    }
-}
-
-/// The names that were found so far. The set keeps a long list of references from being compared with itself.
-#[derive(Default)]
-struct Found {
-    names: RecordNames,
-    known: std::collections::HashSet<ContentIdentifier>,
-}
-
-impl Found {
     fn add(&mut self, identifiers: Vec<ContentIdentifier>, field: NamedIn) {
         for identifier in identifiers {
             if self.known.contains(&identifier) {
@@ -214,13 +252,13 @@ mod tests {
     use super::*;
     use oaimend_oai::UnixSecs;
 
-    fn record(status: RecordStatus, fields: &str) -> StoredRecord {
+    fn record(status: RecordStatus, fields: &str) -> ReadRecord {
         let xml = format!(
             "<record><header><identifier>oai:arXiv.org:0704.0001</identifier></header><metadata>\
              <oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
              xmlns:dc=\"http://purl.org/dc/elements/1.1/\">{fields}</oai_dc:dc></metadata></record>"
         );
-        StoredRecord {
+        let record = StoredRecord {
             identifier: "oai:arXiv.org:0704.0001".to_owned(),
             datestamp_secs: UnixSecs(0),
             stamp_secs: UnixSecs(0),
@@ -228,10 +266,11 @@ mod tests {
             set_specs: Vec::new(),
             status,
             bytes: xml.into(),
-        }
+        };
+        ReadRecord { record, guessed: Vec::new() }
     }
 
-    fn names(record: &StoredRecord) -> Vec<(String, NamedIn)> {
+    fn names(record: &ReadRecord) -> Vec<(String, NamedIn)> {
         let name = |(identifier, field): (ContentIdentifier, NamedIn)| {
             (format!("{} {}", identifier.kind.name(), identifier.value), field)
         };

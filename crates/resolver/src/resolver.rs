@@ -2,13 +2,13 @@
 
 use crate::content_identifier::ContentIdentifier;
 use crate::follower::{Caught, CurrentCollection, Followed, Follower, failed};
-use crate::record_identifiers::{NamedIn, RecordNames, Role, key_in_role, oai_key};
+use crate::record_identifiers::{NamedIn, ReadRecord, RecordNames, Role, key_in_role, oai_key};
 use crate::resolved::{Resolved, ResolvedFormat, ResolvedItem};
 use crate::sources::ResolvedSources;
 use oaimend_repository::{Failure, Reason};
 use oaimend_store::{
-    ChosenRecords, IDENTIFIER_BYTES_MAX, IdentifierKey, IdentifierPlace, IdentifierStore, MirrorError,
-    MirrorStore, RecordStatus, StoredRecord,
+    ChosenRecords, FullTextStore, IDENTIFIER_BYTES_MAX, IdentifierKey, IdentifierPlace, IdentifierStore,
+    MirrorError, MirrorStore, RecordStatus, StoredRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ pub struct Resolver(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) follower: Follower,
     /// Held while the table follows the mirror.
-    turn: tokio::sync::Mutex<Option<Followed>>,
+    pub(crate) turn: tokio::sync::Mutex<Option<Followed>>,
     /// The last state in which it knew all commits.
     caught: RwLock<Option<Arc<Caught>>>,
     /// Whether a task continues what queries have left.
@@ -74,10 +74,14 @@ struct Lookup<'a> {
 }
 
 impl Resolver {
-    /// A resolver over a mirror. `table` contains what it knows.
-    pub fn new(mirror: Arc<dyn MirrorStore>, table: Arc<dyn IdentifierStore>) -> Self {
+    /// A resolver over a mirror. `table` contains what it knows, and `full_texts` what the full texts of items name.
+    pub fn new(
+        mirror: Arc<dyn MirrorStore>,
+        table: Arc<dyn IdentifierStore>,
+        full_texts: Arc<dyn FullTextStore>,
+    ) -> Self {
         Self(Arc::new(Shared {
-            follower: Follower { mirror, table },
+            follower: Follower { mirror, table, full_texts },
             turn: tokio::sync::Mutex::default(),
             caught: RwLock::default(),
             is_continuing: AtomicBool::new(false),
@@ -228,7 +232,7 @@ impl Shared {
         collection: &CurrentCollection,
         sequences: &mut Vec<u64>,
         with_bytes: bool,
-    ) -> Result<Option<Vec<StoredRecord>>, Failure> {
+    ) -> Result<Option<Vec<ReadRecord>>, Failure> {
         let request = ChosenRecords {
             repository: collection.repository.clone(),
             prefix: collection.prefix.clone(),
@@ -245,7 +249,8 @@ impl Shared {
             read => drop(sequences.drain(..read)),
         }
         // A former version that the table still has is no record of the mirror.
-        Ok(Some(records.into_iter().flatten().collect()))
+        let records = records.into_iter().flatten().collect();
+        Ok(Some(self.read_records(caught, &collection.repository, records).await?))
     }
 
     /// Stores the identifiers of some records, or removes some. Returns whether there is more to do.
@@ -351,20 +356,20 @@ impl Found<'_> {
 
 /// The records that have or name an identifier, each with the field that names it.
 async fn judge(
-    records: Vec<StoredRecord>,
+    records: Vec<ReadRecord>,
     text: &str,
     identifiers: &[ContentIdentifier],
 ) -> Result<Vec<(StoredRecord, Option<NamedIn>)>, Failure> {
-    let bytes: usize = records.iter().map(|record| record.bytes.len()).sum();
+    let bytes: usize = records.iter().map(|read| read.record.bytes.len()).sum();
     let (text, identifiers) = (text.to_owned(), identifiers.to_vec());
     let judge = move || {
-        let judged = records.into_iter().filter_map(|record| {
-            if record.identifier == text {
-                return Some((record, None));
+        let judged = records.into_iter().filter_map(|read| {
+            if read.record.identifier == text {
+                return Some((read.record, None));
             }
-            let named = RecordNames::of(&record).identifiers.into_iter();
+            let named = RecordNames::of(&read).identifiers.into_iter();
             let field = named.filter(|(named, _)| identifiers.contains(named)).map(|(_, field)| field).min();
-            field.map(|field| (record, Some(field)))
+            field.map(|field| (read.record, Some(field)))
         });
         judged.collect()
     };

@@ -15,6 +15,8 @@ pub struct ResolvedSource {
     pub priority: u64,
     /// Whether its records are left out of what people see. They can be located nevertheless.
     pub is_hidden: bool,
+    /// Whether what the full texts of its records name is a link of them.
+    pub has_full_texts: bool,
 }
 
 impl ResolvedSources {
@@ -27,6 +29,11 @@ impl ResolvedSources {
     /// Whether the records of a repository are left out of what people see.
     pub(crate) fn is_hidden(&self, id: &str) -> bool {
         self.0.iter().any(|source| source.id == id && source.is_hidden)
+    }
+
+    /// Whether what the full texts of a repository name is a link of its records.
+    pub(crate) fn has_full_texts(&self, id: &str) -> bool {
+        self.0.iter().any(|source| source.id == id && source.has_full_texts)
     }
 
     /// All repositories in the order of results.

@@ -20,6 +20,7 @@ pub use client::probe::Probed;
 pub use client::source_client::SourceClient;
 pub use client::source_clients::SourceClients;
 pub use http::decoding;
+pub use http::download::{Download, DownloadError, Downloader};
 pub use http::endpoint::Endpoint;
 pub use http::rate_limit::{LimitUsage, RequestedBy};
 pub use live_repository::LiveRepository;

@@ -124,6 +124,12 @@ async fn perform(
         }
         MaintenanceTask::Forget => {
             store.forget(repository).await?;
+            served
+                .store
+                .full_texts
+                .forget(id)
+                .await
+                .map_err(|error| MirrorError::Stopped(error.to_string()))?;
             MaintenanceLine::Forgotten { is_mirrored: served.mirrored(id).is_some() }
         }
     };

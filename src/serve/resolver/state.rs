@@ -25,7 +25,8 @@ type Mappings = BTreeMap<String, Arc<Mapping>>;
 impl ResolverState {
     /// The resolver over the mirror of a data folder.
     pub(crate) fn new(store: &Store) -> Self {
-        let resolver = Resolver::new(Arc::clone(&store.mirror), Arc::clone(&store.identifiers));
+        let (mirror, table) = (Arc::clone(&store.mirror), Arc::clone(&store.identifiers));
+        let resolver = Resolver::new(mirror, table, Arc::clone(&store.full_texts));
         Self { resolver, lists: Semaphore::new(LISTS_MAX), sources: Mutex::default() }
     }
 
@@ -42,7 +43,8 @@ impl ResolverState {
             let mirror = mapping.mirror.as_ref()?;
             let (id, prefixes) = (mapping.id().to_owned(), mirror.prefixes.clone());
             let is_hidden = mapping.records == RecordPages::Off;
-            Some(ResolvedSource { id, prefixes, priority: mirror.priority, is_hidden })
+            let has_full_texts = mapping.full_texts.is_some();
+            Some(ResolvedSource { id, prefixes, priority: mirror.priority, is_hidden, has_full_texts })
         };
         let sources = Arc::new(ResolvedSources::new(mappings.values().filter_map(source).collect()));
         // A change of other keys must not make the table begin again.

@@ -98,6 +98,39 @@ named_enum! {
 }
 
 named_enum! {
+    /// What happened to a full text.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum FullTextOutcome {
+        /// Its references were read.
+        Read = "read",
+        /// The server cannot be reached, or asks for another time. It is fetched later.
+        Later = "later",
+        /// It failed at all attempts.
+        Unreachable = "unreachable",
+        /// The robots.txt of its host forbids it. It is tried again after a month.
+        Robots = "robots",
+        /// It leads to a host that is not allowed, or too often to another URL.
+        Redirect = "redirect",
+        /// Its host has an address that is not public.
+        Address = "address",
+        /// The server refuses it, or does not have it.
+        Status = "status",
+        /// It is longer than allowed.
+        TooLarge = "too-large",
+        /// It is no PDF.
+        NotPdf = "not-pdf",
+        /// pdftotext cannot read it: it is damaged, or encrypted, or takes too much memory.
+        Unreadable = "unreadable",
+        /// pdftotext took too long.
+        TimeExceeded = "time-exceeded",
+        /// Its text is too long.
+        TextTooLong = "text-too-long",
+        /// pdftotext crashed.
+        Crashed = "crashed",
+    }
+}
+
+named_enum! {
     /// Whom a notification is for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum NotificationTarget {

@@ -127,6 +127,10 @@ metrics! {
         "Records in the last lists of the source whose identifier came before, with another content.";
     harvests: IntCounterVec = "oaimend_mirror_harvests_total", ["repository", "outcome"],
         "Harvests of the mirror by outcome.";
+    full_texts: IntCounterVec = "oaimend_full_texts_total", ["repository", "outcome"],
+        "Full texts of records by outcome.";
+    full_texts_waiting: IntGaugeVec = "oaimend_full_texts_waiting", ["repository"],
+        "Records that were not examined for full texts yet, and those whose full text is fetched later.";
     searches: HistogramVec = "oaimend_search_duration_seconds", ["outcome"],
         "Time that searches in the index took.";
     search_records: IntGauge = "oaimend_search_records", [],
@@ -146,8 +150,8 @@ metrics! {
 #[cfg(test)]
 mod tests {
     use super::super::labels::{
-        CacheOutcome, FolderFileState, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason,
-        RequestOutcome, SearchOutcome,
+        CacheOutcome, FolderFileState, FullTextOutcome, HarvestOutcome, NotificationResult,
+        NotificationTarget, RefusalReason, RequestOutcome, SearchOutcome,
     };
     use super::DECLARED;
     use oaimend_oai::Named;
@@ -173,6 +177,7 @@ mod tests {
             .chain(names::<NotificationTarget>())
             .chain(names::<NotificationResult>())
             .chain(names::<SearchOutcome>())
+            .chain(names::<FullTextOutcome>())
             .chain(names::<QuarantineState>())
             .chain(names::<FolderFileState>())
             .chain(names::<StoreName>());

@@ -5,8 +5,8 @@ mod metrics;
 
 use crate::notify::FolderStatus;
 use labels::{
-    CacheOutcome, FolderFileState, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason,
-    RequestOutcome, SearchOutcome,
+    CacheOutcome, FolderFileState, FullTextOutcome, HarvestOutcome, NotificationResult, NotificationTarget,
+    RefusalReason, RequestOutcome, SearchOutcome,
 };
 use metrics::Metrics;
 use oaimend_oai::UnixSecs;
@@ -131,6 +131,20 @@ impl Telemetry {
     /// Counts a harvest of the mirror.
     pub(crate) fn harvested(&self, repository: &str, outcome: HarvestOutcome) {
         self.metrics.harvests.with_label_values(&[repository, outcome.name()]).inc();
+    }
+
+    /// Counts a full text.
+    pub(crate) fn fetched_full_text(&self, repository: &str, outcome: FullTextOutcome) {
+        self.metrics.full_texts.with_label_values(&[repository, outcome.name()]).inc();
+    }
+
+    /// Sets how many records of each repository wait for their full texts.
+    pub(crate) fn set_full_texts_waiting(&self, waiting: &[(String, u64)]) {
+        // A repository may have been removed.
+        self.metrics.full_texts_waiting.reset();
+        for (repository, count) in waiting {
+            self.metrics.full_texts_waiting.with_label_values(&[repository]).set(count.cast_signed());
+        }
     }
 
     /// Counts events for operators and reports to providers.

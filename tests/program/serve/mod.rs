@@ -16,6 +16,7 @@ mod failover;
 mod fault_matrix;
 mod feeds;
 mod full_disk;
+mod full_texts;
 mod gateway;
 mod gateway_bins;
 mod gateway_browse;

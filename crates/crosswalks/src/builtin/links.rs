@@ -1,8 +1,8 @@
 //! The format `oaimend_links`: what a record cites, what cites it, and which records of other repositories describe the same
 //! work.
 //!
-//! What the record cites is read from the record, so it changes with its datestamp. Everything that depends on other records
-//! is as of the response: which records the mirror has of a cited work, which ones cite it, and which ones are the same.
+//! What the record cites is read from the record, so it changes with its datestamp. Everything else is as of the response:
+//! which records the mirror has of a cited work, which ones cite it, which ones are the same, and what a full text names.
 
 use crate::conversion::{Conversion, NotConverted};
 use crate::source_choice::SourceChoice;

@@ -17,6 +17,7 @@ pub(crate) fn field(name: &str) -> &'static str {
         "relation" => ", mentioned as a related work",
         "source" => ", mentioned as a source",
         "description" => ", mentioned in the abstract",
+        "fullText" => ", a guess: read by a program from the references of the full text",
         _ => "",
     }
 }

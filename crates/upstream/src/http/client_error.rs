@@ -130,7 +130,7 @@ fn host_of(url: &Url) -> String {
 }
 
 /// The first error of that type in the chain of causes.
-fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+pub(crate) fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(found) = cause.downcast_ref::<T>() {

@@ -110,7 +110,7 @@ fn charset_of(content_type: &str) -> Option<String> {
 }
 
 /// `Retry-After` as seconds, from either of its forms.
-fn retry_after_secs(value: &str, now: SystemTime) -> Option<u64> {
+pub(crate) fn retry_after_secs(value: &str, now: SystemTime) -> Option<u64> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
         return Some(seconds);

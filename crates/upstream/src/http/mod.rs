@@ -7,6 +7,7 @@ pub(crate) mod client_error;
 pub(crate) mod connector;
 pub(crate) mod deadline;
 pub mod decoding;
+pub(crate) mod download;
 pub(crate) mod endpoint;
 pub(crate) mod exchange;
 pub(crate) mod hop_headers;
