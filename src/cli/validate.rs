@@ -8,6 +8,7 @@ use oaimend::config::{federation_schema, mapping_schema, settings_schema, view_s
 use oaimend_base::certificate::CertificateFiles;
 use oaimend_base::clock;
 use oaimend_base::error::{Error, Fault};
+use oaimend_full_text::{PDFTOTEXT, find_program};
 use oaimend_upstream::{Endpoint, SourceClient};
 
 use super::data_arguments::ConfigArguments;
@@ -79,6 +80,13 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     for Fault { file, line, text } in warnings.chain(config.federations.warnings(&repositories)) {
         // A closed stderr is not an error: the configuration has no fault.
         let _ = writeln!(io::stderr(), "{}:{line}: warning: {text}", file.display());
+    }
+    if repositories.values().any(|mapping| mapping.full_texts.is_some()) && find_program(PDFTOTEXT).is_none()
+    {
+        let text =
+            "full texts are not fetched, because the program pdftotext is missing; install poppler-utils";
+        // A closed stderr is not an error: the configuration has no fault.
+        let _ = writeln!(io::stderr(), "oaimend: warning: {text}");
     }
     match config.repositories.folder().filter(|folder| folder.exists()) {
         Some(folder) => print(format!("no faults; {count} {noun} in {}\n", folder.display()).as_bytes()),

@@ -106,6 +106,11 @@ impl TextExtractor {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
+    /// Whether the process can run: it gives up its rights and starts pdftotext, which refuses an empty file.
+    pub async fn is_available(&self) -> bool {
+        self.text(b"").await != Err(TextFailure::Unavailable)
+    }
+
     fn start(&self) -> std::io::Result<Child> {
         let TextLimits { memory_bytes, time, pages, .. } = self.limits;
         let mut command = Command::new(&self.worker);

@@ -71,8 +71,8 @@ impl FullTextHosts {
         let Some(url) = base_url else { return Self::default() };
         let Some(name) = url.host_str().map(str::to_owned) else { return Self::default() };
         let usual = AllowedHost { name: name.clone(), port: None };
-        let own = url.port().map(|port| AllowedHost { name, port: Some(port) });
-        Self(std::iter::once(usual).chain(own).collect())
+        let with_port = url.port().map(|port| AllowedHost { name, port: Some(port) });
+        Self(std::iter::once(usual).chain(with_port).collect())
     }
 
     /// Whether a URL may be requested.
@@ -197,7 +197,7 @@ mod tests {
     fn the_host_of_the_base_url_is_the_default() {
         let of = |base: &str| FullTextHosts::new(&[], Some(&Url::parse(base).expect("a literal")));
         let allows = |hosts: &FullTextHosts, url: &str| hosts.allow(&Url::parse(url).expect("a literal"));
-        let own = of("http://x.example:8080/oai");
+        let of_base = of("http://x.example:8080/oai");
         for (url, expected) in [
             ("http://x.example:8080/1.pdf", true),
             ("http://x.example/1.pdf", true),
@@ -205,9 +205,9 @@ mod tests {
             ("https://x.example:22/1.pdf", false),
             ("https://sub.x.example/1.pdf", false),
         ] {
-            assert_eq!(allows(&own, url), expected, "{url}");
+            assert_eq!(allows(&of_base, url), expected, "{url}");
         }
-        assert_eq!(own.text(), "x.example x.example:8080");
+        assert_eq!(of_base.text(), "x.example x.example:8080");
     }
 
     #[test]

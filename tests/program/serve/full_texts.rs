@@ -11,6 +11,7 @@ use oaimend_test_support::pdf;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Site {
             site.set_fields(*number, fields);
         }
         site.set_stub("exec cat");
-        site.write_mapping("x", "");
+        site.write_mapping("x", "", 1_000_000);
         site
     }
 
@@ -76,13 +77,13 @@ impl Site {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
     }
 
-    fn write_mapping(&self, id: &str, keys: &str) {
+    fn write_mapping(&self, id: &str, keys: &str, requests_per_minute: u32) {
         let folder = self.folder.path().join("mappings");
         std::fs::create_dir_all(&folder).expect("writable");
         let base_url = self.source.base_url();
         let text = format!(
             "base_url = \"{base_url}\"\nheaders = {{ X-Secret = \"secret\" }}\n{keys}\n[crosswalks]\noaimend_links = \"built-in\"\n\
-             [mirror]\ninterval_secs = 2592000\n[full_texts]\nrequests_per_minute_max = 1000000\nbytes_max = 10000\n"
+             [mirror]\ninterval_secs = 2592000\n[full_texts]\nrequests_per_minute_max = {requests_per_minute}\nbytes_max = 10000\n"
         );
         std::fs::write(folder.join(format!("{id}.toml")), text).expect("writable");
     }
@@ -267,6 +268,35 @@ fn full_texts_that_cannot_be_read_are_refused_once() {
 }
 
 #[test]
+fn the_second_url_waits_for_its_turn() {
+    let fields: &[(usize, &str)] =
+        &[(2, "<dc:relation>BASE/missing.pdf</dc:relation><dc:relation>BASE/2.pdf</dc:relation>")];
+    let site = Site::new(fields, |target, _| match target {
+        "/missing.pdf" => Reply::new(404, ""),
+        target => file(target),
+    });
+    site.write_mapping("x", "", 120);
+    let program = site.start();
+    wait_for_outcomes(&program, &[("read", 1)]);
+    assert_eq!(["/robots.txt", "/missing.pdf", "/2.pdf"].map(|path| site.requests(path).len()), [1, 1, 1]);
+}
+
+#[test]
+fn validate_says_what_to_install() {
+    let site = Site::new(CITING, |target, _| file(target));
+    let validate = |path: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_oaimend"));
+        let output = command.arg("validate").current_dir(site.folder.path()).env("PATH", path).output();
+        let output = output.expect("the program is built");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let with_stub = site.folder.path().join("bin");
+    assert!(validate("/nowhere").contains("install poppler-utils"));
+    assert!(!validate(&with_stub.display().to_string()).contains("poppler"));
+}
+
+#[test]
 fn robots_txt_is_followed() {
     let site = Site::new(CITING, |target, _| match target {
         "/robots.txt" => {
@@ -305,7 +335,7 @@ fn a_server_says_when_a_full_text_is_fetched_again() {
 #[test]
 fn hidden_repositories_have_no_full_texts() {
     let site = Site::new(CITING, |target, _| file(target));
-    site.write_mapping("hidden", "records = \"off\"");
+    site.write_mapping("hidden", "records = \"off\"", 1_000_000);
     let program = site.start();
     wait_for_outcomes(&program, &[("read", 1)]);
     let waiting = |id: &str| metric(&program, &format!("oaimend_full_texts_waiting{{repository=\"{id}\"}}"));
@@ -324,9 +354,18 @@ fn the_log_says_what_to_install() {
 
 #[test]
 fn the_worker_needs_pipes() {
-    let output = crate::cli::run(&["full-text-worker", "1", "1", "1", "/bin/cat"], b"");
-    // The tests give it a pipe for the input and for the output, so it gives up its rights and has no memory left.
-    assert_ne!(output.status.code(), Some(0));
+    let worker = |output: Stdio| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_oaimend"));
+        command.args(["full-text-worker", "1073741824", "10", "1", "/bin/echo"]);
+        let child = command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped()).spawn();
+        child.and_then(|child| child.wait_with_output()).expect("it ends")
+    };
+    let file = std::fs::File::open("/dev/null").expect("it exists");
+    let refused = worker(file.into());
+    assert_eq!(refused.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("nothing to start by hand"), "{refused:?}");
+    let started = worker(Stdio::piped());
+    assert_eq!(String::from_utf8_lossy(&started.stdout), "-q -enc UTF-8 -nopgbrk -l 1 - -\n");
 }
 
 /// pdftotext, if this machine has it. With `OAIMEND_PDF=required` it must.

@@ -65,6 +65,7 @@ pub(crate) fn field(name: &str) -> &'static str {
         "references" => "in its references",
         "isReferencedBy" => "as a work that cites it",
         "relation" => "as a related work",
+        "fullText" => "in the references of its full text, which is a guess",
         "description" => "in its abstract",
         _ => "as its source",
     }

@@ -19,6 +19,8 @@ const ITEMS: TableDefinition<'static, (&'static str, &'static str), &'static [u8
 /// Repository, time of the next attempt and OAI identifier of the items that wait.
 const WAITING: TableDefinition<'static, (&'static str, i64, &'static str), ()> =
     TableDefinition::new("waiting");
+/// Repository to the number of its rows in [`WAITING`].
+const COUNTS: TableDefinition<'static, &'static str, u64> = TableDefinition::new("counts");
 
 const CACHE_BYTES: usize = 4 << 20;
 /// Maximum number of items that one transaction removes.
@@ -40,6 +42,7 @@ pub(crate) fn open_full_texts(data: &Path, databases: &Databases) -> Result<Arc<
         writing.open_table(FOLLOWED)?;
         writing.open_table(ITEMS)?;
         writing.open_table(WAITING)?;
+        writing.open_table(COUNTS)?;
         Ok(writing.commit()?)
     })?;
     Ok(Arc::new(RedbFullTexts(database)))
@@ -88,15 +91,22 @@ fn put(
 ) -> Result<(), redb::Error> {
     let mut items = writing.open_table(ITEMS)?;
     let mut waiting = writing.open_table(WAITING)?;
+    let mut counts = writing.open_table(COUNTS)?;
+    let mut count = counts.get(repository)?.map_or(0, |count| count.value());
     let former = items.remove((repository, identifier))?.and_then(|row| read_item(row.value()));
-    if let Some(secs) = former.and_then(|former| former.not_before_secs()) {
-        waiting.remove((repository, secs.0, identifier))?;
+    if let Some(secs) = former.and_then(|former| former.not_before_secs())
+        && waiting.remove((repository, secs.0, identifier))?.is_some()
+    {
+        count = count.saturating_sub(1);
     }
-    let Some(text) = text else { return Ok(()) };
-    if let Some(secs) = text.not_before_secs() {
+    if let Some(secs) = text.and_then(FullText::not_before_secs) {
         waiting.insert((repository, secs.0, identifier), ())?;
+        count += 1;
     }
-    items.insert((repository, identifier), to_json(text)?.as_slice())?;
+    counts.insert(repository, count)?;
+    if let Some(text) = text {
+        items.insert((repository, identifier), to_json(text)?.as_slice())?;
+    }
     Ok(())
 }
 
@@ -185,9 +195,8 @@ impl FullTextStore for RedbFullTexts {
     async fn waiting(&self, repository: &str) -> Result<u64, SaveError> {
         let repository = repository.to_owned();
         self.run(move |database| {
-            let waiting = database.begin_read()?.open_table(WAITING)?;
-            let (first, end) = ((repository.as_str(), i64::MIN, ""), (repository.as_str(), i64::MAX, ""));
-            Ok(waiting.range(first..end)?.count() as u64)
+            let count = database.begin_read()?.open_table(COUNTS)?.get(repository.as_str())?;
+            Ok(count.map_or(0, |count| count.value()))
         })
         .await
     }

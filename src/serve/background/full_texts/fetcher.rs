@@ -13,6 +13,8 @@ const REDIRECTS_MAX: usize = 5;
 /// The first bytes of a file, among which a PDF has its header.
 const HEADER_BYTES: usize = 1_024;
 const HEADER: &[u8] = b"%PDF-";
+/// Longest wait for a further request of one full text: after its robots.txt, a redirect, or another URL.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(700);
 /// How long an item waits if robots.txt forbids its full text.
 const ROBOTS_WAIT: Duration = Duration::from_secs(30 * 86_400);
 
@@ -52,10 +54,11 @@ impl Fetcher<'_> {
     /// Reads the first full text among these URLs that can be read.
     pub(super) async fn fetch(&self, urls: &[Url]) -> Fetched {
         let mut last = Fetched::Refused(FullTextOutcome::Redirect, "its host is not allowed".to_owned());
+        // Only the first request can be left for later. The others wait, because nothing is stored before the last one.
+        if urls.iter().find(|url| self.allowed.allow(url)).is_some_and(|url| !self.hosts.is_ready(url)) {
+            return Fetched::NotNow(NotNow::Pace);
+        }
         for url in urls.iter().filter(|url| self.allowed.allow(url)) {
-            if !self.hosts.is_ready(url) {
-                return Fetched::NotNow(NotNow::Pace);
-            }
             last = self.fetch_one(url.clone()).await;
             if !matches!(last, Fetched::Refused(..)) {
                 return last;
@@ -77,7 +80,10 @@ impl Fetcher<'_> {
                     return Fetched::Later(FullTextOutcome::Later, None, why);
                 }
             }
-            self.hosts.note_request(&url, self.gap);
+            if let Err(wait) = self.turn(&url).await {
+                let why = format!("{} wants no request now", host(&url));
+                return Fetched::Later(FullTextOutcome::Later, Some(wait), why);
+            }
             let download = match self.downloader.get(&url, "application/pdf", self.bytes_max).await {
                 Ok(download) => download,
                 Err(DownloadError::AddressRefused(why)) => {
@@ -123,11 +129,12 @@ impl Fetcher<'_> {
         }
         let outcome = match self.extractor.text(file).await {
             Ok(text) => {
-                let references = tokio::task::spawn_blocking(move || references_in(&text)).await;
-                let named = references.unwrap_or_default().into_iter();
-                return Fetched::Read(
-                    named.map(|found| (found.kind.name().to_owned(), found.value)).collect(),
-                );
+                let Ok(references) = tokio::task::spawn_blocking(move || references_in(&text)).await else {
+                    let why = "its references cannot be read, which is a fault of oaimend".to_owned();
+                    return Fetched::Refused(FullTextOutcome::Unreadable, why);
+                };
+                let named = references.into_iter().map(|found| (found.kind.name().to_owned(), found.value));
+                return Fetched::Read(named.collect());
             }
             Err(TextFailure::Unavailable) => return Fetched::NotNow(NotNow::Unavailable),
             Err(TextFailure::Unreadable) => FullTextOutcome::Unreadable,
@@ -136,6 +143,16 @@ impl Fetcher<'_> {
             Err(TextFailure::Crashed) => FullTextOutcome::Crashed,
         };
         Fetched::Refused(outcome, format!("pdftotext: {}", outcome.name()))
+    }
+
+    /// Waits until the host of a URL may be requested. The error is a longer wait.
+    async fn turn(&self, url: &Url) -> Result<(), Duration> {
+        let wait = self.hosts.reserve(url, self.gap);
+        if wait > TURN_WAIT_MAX {
+            return Err(wait);
+        }
+        tokio::time::sleep(wait).await;
+        Ok(())
     }
 
     /// What robots.txt says of a URL. It is fetched if it is not known.
@@ -153,7 +170,9 @@ impl Fetcher<'_> {
 
     async fn fetch_robots(&self, of: &Url, mut file: Url) {
         for _ in 0..=REDIRECTS_MAX {
-            self.hosts.note_request(&file, self.gap);
+            if self.turn(&file).await.is_err() {
+                return self.hosts.set_robots(of, AccessResult::Unreachable);
+            }
             match self.downloader.get(&file, "text/plain", BYTE_LIMIT).await {
                 Ok(download) => match download.status {
                     200 => return self.hosts.set_robots(of, AccessResult::Successful(&download.body)),

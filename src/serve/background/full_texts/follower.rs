@@ -17,6 +17,7 @@ use oaimend_store::{
     RecordStatus, RepositoryId, SaveError, StoredRecord,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use url::Url;
 
@@ -30,6 +31,8 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 const PAGES_MAX: usize = 20;
 /// Maximum number of items in one step whose time has come.
 const DUE_MAX: usize = 20;
+/// Maximum number of items whose full texts are fetched in one step, so that other repositories have their turns.
+const FETCHED_MAX: usize = 20;
 /// Maximum number of attempts at the full texts of an item.
 const ATTEMPTS_MAX: u32 = 3;
 /// How long an item waits after its first failure and after the next ones, unless the server wants another time.
@@ -44,6 +47,8 @@ pub(super) struct Follower<'a> {
     pub(super) sources: &'a Arc<ResolvedSources>,
     pub(super) repository: &'a str,
     pub(super) fetcher: Fetcher<'a>,
+    /// The number of items whose full texts this step has fetched.
+    pub(super) fetched: AtomicUsize,
 }
 
 /// How a step ended.
@@ -227,6 +232,9 @@ impl Follower<'_> {
             FullTextState::Waiting { attempts, .. } => attempts + 1,
             FullTextState::Read(_) | FullTextState::Refused(_) => return Ok(()),
         };
+        if self.fetched.fetch_add(1, Ordering::Relaxed) >= FETCHED_MAX {
+            return Err(Stop::NotNow(NotNow::Pace));
+        }
         let (outcome, state, why) = match self.fetcher.fetch(&urls).await {
             Fetched::NotNow(why) => return Err(Stop::NotNow(why)),
             Fetched::Read(named) => (FullTextOutcome::Read, FullTextState::Read(named), String::new()),

@@ -14,7 +14,7 @@ const RULES_KEPT: Duration = Duration::from_secs(86_400);
 /// How long a host is left alone if its robots.txt cannot be reached.
 const UNREACHABLE_KEPT: Duration = Duration::from_secs(600);
 /// Longest pause that a host can ask for.
-const PAUSE_MAX: Duration = Duration::from_secs(7 * 86_400);
+const PAUSE_MAX: Duration = Duration::from_secs(86_400);
 /// Longest `Crawl-delay` that is followed.
 const CRAWL_DELAY_MAX: Duration = Duration::from_secs(600);
 
@@ -59,13 +59,16 @@ impl Hosts {
         self.with(url, |host| host.next <= clock::uptime())
     }
 
-    /// Notes a request: the next one is `gap` after it, or after the one before.
-    pub(super) fn note_request(&self, url: &Url, gap: Duration) {
+    /// Reserves the next request, and returns how long to wait before it is sent. The one after it is `gap` later.
+    pub(super) fn reserve(&self, url: &Url, gap: Duration) -> Duration {
         self.with(url, |host| {
             let delay = host.robots.as_ref().and_then(|robots| robots.rules.as_ref()?.crawl_delay());
             let gap = gap.max(delay.unwrap_or_default().min(CRAWL_DELAY_MAX));
-            host.next = host.next.max(clock::uptime()) + gap;
-        });
+            let now = clock::uptime();
+            let start = host.next.max(now);
+            host.next = start + gap;
+            start - now
+        })
     }
 
     /// Sends the host no request for this time.
@@ -136,15 +139,20 @@ mod tests {
         let (hosts, at, other) =
             (Hosts::default(), url("http://x.example/1.pdf"), url("http://y.example/1.pdf"));
         assert!(hosts.is_ready(&at));
-        hosts.note_request(&at, Duration::ZERO);
+        assert_eq!(hosts.reserve(&at, Duration::ZERO), Duration::ZERO);
         assert!(hosts.is_ready(&at));
-        hosts.note_request(&at, Duration::from_secs(3_600));
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(hosts.reserve(&at, hour), Duration::ZERO);
         assert!(!hosts.is_ready(&at) && hosts.is_ready(&other));
+        assert!(
+            hosts.reserve(&at, hour) > hour / 2 && hosts.reserve(&at, hour) > hour,
+            "one after the other"
+        );
         hosts.pause(&other, Duration::MAX);
         assert!(!hosts.is_ready(&other));
         let slow = url("http://z.example/1.pdf");
         hosts.set_robots(&slow, AccessResult::Successful(b"User-agent: *\nCrawl-delay: 100\n"));
-        hosts.note_request(&slow, Duration::ZERO);
+        hosts.reserve(&slow, Duration::ZERO);
         assert!(!hosts.is_ready(&slow));
     }
 }

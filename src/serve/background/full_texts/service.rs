@@ -8,17 +8,22 @@ use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::Telemetry;
 use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
+use oaimend_base::clock;
 use oaimend_full_text::{PDFTOTEXT, TextExtractor, find_program};
 use oaimend_repository::Failure;
 use oaimend_upstream::Downloader;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Interval between two looks for full texts that are due.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a program that does not run is not tried again.
+const TRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum number of repositories whose full texts are fetched at a time. Each has one PDF in memory.
 const REPOSITORIES_MAX: usize = 4;
 
@@ -29,6 +34,8 @@ pub(crate) struct FullTextService {
     hosts: Hosts,
     /// The clients, by repository, with the mappings that they are for.
     downloaders: Mutex<BTreeMap<String, (Arc<Mapping>, Downloader)>>,
+    /// The program that was tried last, and when it is tried again if it does not run, by [`clock::uptime`].
+    tried: Mutex<Option<(PathBuf, Option<Duration>)>>,
     /// What was logged last, by repository or for all of them, so that it is logged once.
     reported: Mutex<BTreeMap<String, String>>,
 }
@@ -52,8 +59,8 @@ impl BackgroundService for FullTextService {
 impl FullTextService {
     /// The service of a server.
     pub(crate) fn new(served: Arc<ServedRepositories>, telemetry: Arc<Telemetry>) -> Self {
-        let (downloaders, reported) = (Mutex::default(), Mutex::default());
-        Self { served, telemetry, hosts: Hosts::default(), downloaders, reported }
+        let (downloaders, tried, reported) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { served, telemetry, hosts: Hosts::default(), downloaders, tried, reported }
     }
 
     /// Fetches what is due now.
@@ -73,20 +80,24 @@ impl FullTextService {
                 &format!("full texts are not fetched: the program {PDFTOTEXT} is missing; {remedy}"),
             );
         };
+        let extractor = TextExtractor::of_this_program(program.clone());
+        // Nothing is fetched that cannot be read.
+        if !self.is_available(program, &extractor).await {
+            return self.report(
+                "",
+                "full texts are not fetched: pdftotext cannot run without rights, because the kernel has no Landlock or the \
+                 service may not use it; allow it, or remove the tables full_texts",
+            );
+        }
         self.forget_report("");
-        let extractor = TextExtractor::of_this_program(program);
         let waiting = Mutex::new(Vec::new());
         let fetch = async |(mapping, choices): (&Arc<Mapping>, &FullTextChoices)| {
             let id = mapping.id();
             match self.step(mapping, choices, &extractor).await {
                 Ok((step, count)) => {
-                    match step {
-                        Step::Done => self.forget_report(id),
-                        Step::Unavailable => self.report(
-                            id,
-                            "full texts are not read: the kernel has no Landlock, or the service may not use it or run \
-                             pdftotext; allow it, or remove the table full_texts",
-                        ),
+                    self.forget_report(id);
+                    if step == Step::Unavailable {
+                        *self.tried.lock().unwrap_or_else(PoisonError::into_inner) = None;
                     }
                     waiting.lock().unwrap_or_else(PoisonError::into_inner).push((id.to_owned(), count));
                 }
@@ -95,6 +106,20 @@ impl FullTextService {
         };
         stream::iter(chosen).for_each_concurrent(REPOSITORIES_MAX, fetch).await;
         self.telemetry.set_full_texts_waiting(&waiting.into_inner().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether the program runs. One that does not is tried again after a minute.
+    async fn is_available(&self, program: PathBuf, extractor: &TextExtractor) -> bool {
+        let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match tried {
+            Some((known, None)) if known == program => return true,
+            Some((known, Some(until))) if known == program && clock::uptime() < until => return false,
+            _ => {}
+        }
+        let is_available = extractor.is_available().await;
+        let again = if is_available { None } else { Some(clock::uptime() + TRY_INTERVAL) };
+        *self.tried.lock().unwrap_or_else(PoisonError::into_inner) = Some((program, again));
+        is_available
     }
 
     /// Fetches what is due in a repository. Returns how many records wait after that.
@@ -116,7 +141,8 @@ impl FullTextService {
             bytes_max: choices.bytes_max,
         };
         let (served, telemetry) = (&*self.served, &*self.telemetry);
-        let follower = Follower { served, telemetry, sources: &sources, repository: mapping.id(), fetcher };
+        let (repository, fetched) = (mapping.id(), AtomicUsize::new(0));
+        let follower = Follower { served, telemetry, sources: &sources, repository, fetcher, fetched };
         Ok((follower.step().await?, follower.waiting().await?))
     }
 
