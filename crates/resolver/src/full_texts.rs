@@ -1,4 +1,4 @@
-//! What the full texts of items name: guesses beside what their records name.
+//! The works that the full texts of items name: guesses beside those that their records name.
 //!
 //! A full text is read long after its record. Then the keys of the record in the table are replaced, and its datestamp stays.
 

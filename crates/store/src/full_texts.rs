@@ -28,7 +28,7 @@ pub trait FullTextStore: std::fmt::Debug + Send + Sync {
     /// Nothing is stored.
     async fn follow(&self, repository: &str, followed: FollowedFullTexts) -> Result<(), SaveError>;
 
-    /// What is known of the full texts of each of these items.
+    /// The full texts of each of these items; `None` if nothing is known of them.
     ///
     /// # Errors
     ///
@@ -92,16 +92,16 @@ pub struct FollowedFullTexts {
     pub definition: String,
 }
 
-/// What is known of the full texts of an item.
+/// The full texts of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FullText {
     /// Their URLs, the best one first.
     pub urls: Vec<String>,
-    /// What happened.
+    /// The result so far.
     pub state: FullTextState,
 }
 
-/// What happened to the full texts of an item.
+/// The result for the full texts of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FullTextState {
     /// One was read. It names these works in its list of references, each with the name of its kind and the identifier.

@@ -30,7 +30,7 @@ pub(super) struct Fetcher<'a> {
     pub(super) bytes_max: usize,
 }
 
-/// What became of the full texts of an item.
+/// The result for the full texts of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fetched {
     /// The host may not be requested yet, or no PDF can be read on this machine. Nothing was fetched.
@@ -155,7 +155,7 @@ impl Fetcher<'_> {
         Ok(())
     }
 
-    /// What robots.txt says of a URL. It is fetched if it is not known.
+    /// The rule of robots.txt for a URL. The file is fetched if it is not known.
     async fn robots_rule(&self, url: &Url) -> RobotsRule {
         let known = self.hosts.rule(url);
         if known != RobotsRule::Unknown {

@@ -37,7 +37,7 @@ struct KnownRobots {
     until: Duration,
 }
 
-/// What a robots.txt says of a URL.
+/// The rule of a robots.txt for a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RobotsRule {
     /// It has not been fetched yet.
@@ -76,7 +76,7 @@ impl Hosts {
         self.with(url, |host| host.next = host.next.max(clock::uptime() + time.min(PAUSE_MAX)));
     }
 
-    /// What the robots.txt of the host says of a URL.
+    /// The rule of the robots.txt of the host for a URL.
     pub(super) fn rule(&self, url: &Url) -> RobotsRule {
         self.with(url, |host| match &host.robots {
             Some(known) if clock::uptime() < known.until => match &known.rules {

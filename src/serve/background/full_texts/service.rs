@@ -36,7 +36,7 @@ pub(crate) struct FullTextService {
     downloaders: Mutex<BTreeMap<String, (Arc<Mapping>, Downloader)>>,
     /// The program that was tried last, and when it is tried again if it does not run, by [`clock::uptime`].
     tried: Mutex<Option<(PathBuf, Option<Duration>)>>,
-    /// What was logged last, by repository or for all of them, so that it is logged once.
+    /// The last line of the log, by repository or for all of them, so that each is logged once.
     reported: Mutex<BTreeMap<String, String>>,
 }
 
