@@ -254,7 +254,8 @@ fn full_texts_are_guesses_of_all_formats_at_all_times() {
         named(&links(resolver, sources, ("x", "oai:x:1")).cited_by)
     };
     let guess = ["fullText : x/oai:x:2"];
-    // Before the table knows any record, and after.
+    // The table knows the record already, or knows nothing of it yet.
+    assert_eq!(cited_by(&resolver, &on), [""; 0]);
     put_full_text(&resolver, &on, "oai:x:2", Some(&["10.1000/1", "10.1000/other"]));
     assert_eq!(cited_by(&resolver, &on), guess);
     put_full_text(&resolver, &on, "oai:x:2", Some(&[]));
