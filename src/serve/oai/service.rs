@@ -325,8 +325,8 @@ impl ProxyService {
         let gateway = self.0.gateway.current_for_pages(served);
         let page = LiveRecordRequest::new(served, gateway, Arc::clone(&mapping), target, &head.headers).await;
         let is_crawler = context.permit.as_ref().is_some_and(|permit| permit.client.class == CRAWLERS);
-        if is_crawler && !mapping.live_pages.admit_crawlers() {
-            return Err(page.for_people_only());
+        if let Some(refusal) = page.refusal(is_crawler && !mapping.live_pages.admit_crawlers()) {
+            return Err(refusal);
         }
         let Some(request) = page.request() else { return Err(page.unknown()) };
         context.page_request = Some(CollectedPage::Record(Box::new(page)));

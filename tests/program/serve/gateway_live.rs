@@ -191,6 +191,15 @@ fn crawlers_cause_no_request_to_a_source_unless_allowed() {
 }
 
 #[test]
+fn links_of_live_records_are_not_known() {
+    let (source, _collection) = Collection::of(5).start();
+    let proxy = with_clients(&source, |_| {});
+    let got = fetch_with(proxy.address(), &format!("{PAGE}.links.json"), PERSON);
+    assert_eq!((got.status, source.requests().len()), (404, 0), "{}", got.text());
+    assert!(got.text().contains("No links of records of this repository"), "{}", got.text());
+}
+
+#[test]
 fn quotas_of_requests_apply_to_live_pages() {
     let (source, _collection) = Collection::of(5).start();
     let mapping = at_once(&source);

@@ -19,6 +19,8 @@ pub enum NoRecordReason {
     SourceFailed,
     /// A crawler requested a record that is not mirrored. For status 403.
     ForPeopleOnly,
+    /// The links of a record that is not mirrored were requested. For status 404.
+    LinksNotKnown,
     /// The operator has turned the pages of this repository off. For status 404.
     PagesOff,
     /// The repository is no longer served, or no longer mirrored. For status 410.
@@ -39,6 +41,7 @@ impl NoRecordReason {
             Self::Damaged | Self::Unreadable | Self::SourceFailed => texts::NOT_AVAILABLE_TITLE,
             Self::PagesOff => common::PAGES_OFF_TITLE,
             Self::ForPeopleOnly => texts::FOR_PEOPLE_ONLY_TITLE,
+            Self::LinksNotKnown => texts::LINKS_NOT_KNOWN_TITLE,
             Self::RepositoryRemoved => common::REPOSITORY_REMOVED_TITLE,
             Self::NotInView => texts::NOT_IN_VIEW_TITLE,
             Self::LeftView => texts::LEFT_VIEW_TITLE,
@@ -54,6 +57,7 @@ impl NoRecordReason {
             Self::Unreadable => &[texts::UNREADABLE, texts::TRY_SOON],
             Self::SourceFailed => &[texts::SOURCE_FAILED, texts::TRY_SOON],
             Self::ForPeopleOnly => &[texts::FOR_PEOPLE_ONLY, texts::NOT_FOR_CRAWLERS],
+            Self::LinksNotKnown => &[texts::LINKS_NOT_KNOWN],
             Self::PagesOff => &[common::PAGES_OFF],
             Self::RepositoryRemoved => &[common::REPOSITORY_REMOVED],
             Self::NotInView => &[texts::NOT_IN_VIEW],
@@ -116,6 +120,7 @@ mod tests {
             NoRecordReason::Unreadable,
             NoRecordReason::SourceFailed,
             NoRecordReason::ForPeopleOnly,
+            NoRecordReason::LinksNotKnown,
             NoRecordReason::PagesOff,
             NoRecordReason::RepositoryRemoved,
             NoRecordReason::NotInView,

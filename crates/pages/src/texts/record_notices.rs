@@ -27,6 +27,9 @@ pub(crate) const FOR_PEOPLE_ONLY_TITLE: &str = "No pages for crawlers";
 pub(crate) const FOR_PEOPLE_ONLY: &str =
     "This server has no copy of the repository, so it would have to ask the repository for each record.";
 pub(crate) const NOT_FOR_CRAWLERS: &str = "Crawlers do not receive these pages.";
+pub(crate) const LINKS_NOT_KNOWN_TITLE: &str = "No links of records of this repository";
+pub(crate) const LINKS_NOT_KNOWN: &str =
+    "Links are known only between records that this server mirrors, and it has no copy of this repository.";
 pub(crate) const NOT_IN_VIEW_TITLE: &str = "Not in this view";
 pub(crate) const NOT_IN_VIEW: &str = "The view has no record with this identifier in this format.";
 pub(crate) const LEFT_VIEW_TITLE: &str = "No longer in this view";

@@ -181,9 +181,13 @@ impl LiveRecordRequest {
         })
     }
 
-    /// The response to a crawler, for which the source is not asked.
-    pub(crate) fn for_people_only(&self) -> Response {
-        self.not_shown(403, NoRecordReason::ForPeopleOnly)
+    /// The response to a crawler, or to a request for links, for which the source is not asked.
+    pub(crate) fn refusal(&self, refuses_crawler: bool) -> Option<Response> {
+        if refuses_crawler {
+            return Some(self.not_shown(403, NoRecordReason::ForPeopleOnly));
+        }
+        let is_of_links = self.form == RecordForm::LinksJson;
+        is_of_links.then(|| self.not_shown(404, NoRecordReason::LinksNotKnown))
     }
 
     /// The response if the source fails.

@@ -240,8 +240,9 @@ impl RecordRequest<'_> {
         let address = self.address(None);
         let html = || NoRecordPage { site, repository_name, address, reason }.render();
         let failure = match reason {
-            NoRecordReason::PagesOff => return notice(404, self.form, reason.title(), html),
-            NoRecordReason::NotInView => return notice(404, self.form, reason.title(), html),
+            NoRecordReason::PagesOff | NoRecordReason::NotInView | NoRecordReason::LinksNotKnown => {
+                return notice(404, self.form, reason.title(), html);
+            }
             NoRecordReason::RepositoryRemoved | NoRecordReason::LeftView => {
                 return notice(410, self.form, reason.title(), html);
             }

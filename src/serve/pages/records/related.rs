@@ -5,7 +5,7 @@ use crate::serve::served::ServedRepositories;
 use oaimend_pages::RecordForm;
 use oaimend_pages::record::{Related, RelatedRecord, RelatedRecords, RelatedWork, SameRecord};
 use oaimend_pages::route::RecordTarget;
-use oaimend_repository::Failure;
+use oaimend_repository::{Failure, Reason};
 use oaimend_resolver::{
     Citation, ContentIdentifier, Duplicate, ItemLinks, LinkCursor, LinkedItem, LinksRequest,
 };
@@ -52,7 +52,18 @@ pub(crate) async fn related(
     match served.resolver.resolver.links(&sources, &request).await {
         Ok(links) => Ok(Related::Known(Box::new(shown(links.unwrap_or_default())))),
         Err(failure) if form == RecordForm::LinksJson => Err(NoLinks::Failed(failure)),
-        Err(_) => Ok(Related::NotReady),
+        Err(failure) => {
+            // It is not ready while it is built, which the person can wait for.
+            if failure.reason == Reason::Mirror {
+                tracing::warn!(
+                    repository = mapping.id(),
+                    identifier,
+                    "the page of a record has no links: {}",
+                    failure.details
+                );
+            }
+            Ok(Related::NotReady)
+        }
     }
 }
 
