@@ -171,3 +171,21 @@ fn explain(error: &(dyn std::error::Error + 'static)) -> DownloadError {
         None => DownloadError::NoResponse(innermost(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Limits;
+    use oaimend_base::clock::SystemClock;
+
+    #[tokio::test]
+    async fn addresses_of_the_link_are_refused() {
+        let base_url = "http://x.example/oai".parse().expect("a literal URL");
+        let mapping = SourceMapping::new("x", base_url, &Limits::default());
+        let downloader = Downloader::new(&mapping, Arc::new(SystemClock)).expect("a client");
+        for url in ["http://169.254.169.254/1.pdf", "http://[fd00:ec2::254]/1.pdf"] {
+            let got = downloader.get(&url.parse().expect("a literal URL"), "application/pdf", 10).await;
+            assert!(matches!(got, Err(DownloadError::AddressRefused(_))), "{url}: {got:?}");
+        }
+    }
+}
