@@ -4,8 +4,8 @@ use crate::kind::ListKind;
 use crate::partition::{Change, Part, newest_whole_seconds, partition};
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    CollectionVersion, HarvestProgress, ListFilter, ListQuery, ListedPage, MirrorError, MirrorStore, Prefix,
-    RepositoryId, StoredRecord,
+    CollectionVersion, ListFilter, ListQuery, ListedPage, MirrorError, MirrorStore, Prefix, RepositoryId,
+    StoredRecord,
 };
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -87,7 +87,7 @@ pub struct SyncedCollection {
     end: u64,
     at_secs: UnixSecs,
     version: CollectionVersion,
-    /// The items of the source that are missing in the mirror.
+    /// The items of the source that are missing in the mirror, also those whose loss was accepted.
     missing: u64,
     limits: Limits,
 }
@@ -100,6 +100,8 @@ pub(crate) struct SyncedRecords {
     prefix: String,
     /// The number of the collection. One that was removed and harvested again has another one.
     number: u64,
+    /// The number of records whose loss was accepted before the collection was opened.
+    lost: u64,
 }
 
 impl SyncedRecords {
@@ -124,7 +126,8 @@ impl SyncedRecords {
         let version = self.store.version(RepositoryId(&self.repository), Prefix(&self.prefix)).await?;
         match version {
             Some(version) if version.collection != self.number => Err(SyncError::Removed),
-            Some(version) if version.damaged > 0 => Err(SyncError::Damaged),
+            // Damage whose loss was accepted since then is not known as damage any more.
+            Some(version) if version.damaged > 0 || version.lost > self.lost => Err(SyncError::Damaged),
             Some(_) => Ok(()),
             None => Err(SyncError::Removed),
         }
@@ -150,11 +153,12 @@ impl SyncedCollection {
         if progress.last_complete.is_none() {
             return Err(SyncError::NeverComplete);
         }
-        let missing = missing_items(&progress);
         let version = version.ok_or(SyncError::Removed)?;
+        // Vanished records that the source did not confirm are in the mirror, so they are not missing.
+        let missing = progress.missing.saturating_add(progress.gaps.count()).saturating_add(version.lost);
         let (number, end) = (version.collection, version.next_sequence);
         let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
-        let records = Arc::new(SyncedRecords { store, repository, prefix, number });
+        let records = Arc::new(SyncedRecords { store, repository, prefix, number, lost: version.lost });
         records.check_whole().await?;
         Ok(Self { records, end, at_secs, version, missing, limits })
     }
@@ -170,7 +174,8 @@ impl SyncedCollection {
         (self.version.last_stamp_secs <= self.at_secs).then_some(self.version)
     }
 
-    /// The number of items of the source that are missing in the mirror, so that it is known to have a gap.
+    /// The number of items of the source that are missing in the mirror, so that it is known to have a gap. Records whose loss
+    /// was accepted are among them.
     pub const fn missing(&self) -> u64 {
         self.missing
     }
@@ -350,9 +355,4 @@ impl SyncedCollection {
             }
         }
     }
-}
-
-/// The items of the source that the mirror is known to lack.
-fn missing_items(progress: &HarvestProgress) -> u64 {
-    progress.missing.saturating_add(progress.gaps.count())
 }

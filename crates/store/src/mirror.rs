@@ -538,6 +538,8 @@ pub struct CollectionVersion {
     pub next_sequence: u64,
     /// The number of records that lists lack, because they are damaged.
     pub damaged: u64,
+    /// The number of records that lists lack, because their loss was accepted.
+    pub lost: u64,
 }
 
 /// Attempts to store the state of a repository that others change too.

@@ -160,3 +160,30 @@ async fn a_list_of_a_repository_that_is_removed_meanwhile_has_no_end() {
         assert!(matches!(piece, Err(SyncError::Removed)), "{is_harvested_again}: {piece:?}");
     }
 }
+
+#[tokio::test]
+async fn an_accepted_loss_is_a_gap() {
+    let mut world = World::new(1);
+    world.is_quiet = true;
+    world.fill(7).await;
+    world.now_secs += 1;
+    let before = world.open().await.expect("it is complete");
+    world.damage();
+    let lost = world.store.accept_loss(RepositoryId("x")).await.expect("writable");
+    assert!(lost > 0);
+    for list in ["resourcelist", "resourcedump"] {
+        let refused = get(&mut world, &format!("{list}.xml")).await;
+        assert!(matches!(refused, Err(SyncError::Gap(missing)) if missing == lost), "{list}: {refused:?}");
+    }
+    for list in ["changelist", "changedump"] {
+        let served = get(&mut world, &format!("{list}.xml")).await;
+        assert!(served.is_ok(), "{list}: {served:?}");
+    }
+    let opened = world.open().await.expect("it has changes");
+    assert_eq!(opened.missing(), lost);
+    // A list that began before the loss lacks the records without a number for them.
+    for &kind in ListKind::ALL {
+        let list = ListDocument::of(&before, kind, &urls(), Arc::new(Bodies)).await;
+        assert!(matches!(list, Err(SyncError::Damaged)), "{}: {list:?}", kind.name());
+    }
+}

@@ -424,6 +424,7 @@ impl MirrorStore for Handle {
                 last_stamp_secs: collection.last_stamp_secs().unwrap_or(UnixSecs::MIN),
                 next_sequence: collection.changes.len() as u64,
                 damaged: 0,
+                lost: 0,
             })
         })
     }

@@ -208,6 +208,7 @@ pub(super) fn version(
             last_stamp_secs: collection.last_stamp_secs.unwrap_or(UnixSecs::MIN),
             next_sequence: collection.next_sequence,
             damaged: collection.damaged,
+            lost: collection.lost,
         }))
     })
 }

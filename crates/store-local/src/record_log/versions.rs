@@ -93,6 +93,7 @@ mod tests {
             last_stamp_secs: UnixSecs(0),
             next_sequence: 0,
             damaged: 0,
+            lost: 0,
         })
     }
 

@@ -166,7 +166,8 @@ async fn accepted_loss_leaves_complete_lists_until_the_records_come_again() {
 
     assert_eq!(store.accept_loss(REPOSITORY).await.expect("writable"), damaged);
     assert_eq!(store.accept_loss(REPOSITORY).await.expect("writable"), 0);
-    assert_eq!((sizes().await.damaged, sizes().await.lost, version().await.damaged), (0, damaged, 0));
+    assert_eq!((sizes().await.damaged, sizes().await.lost), (0, damaged));
+    assert_eq!((version().await.damaged, version().await.lost), (0, damaged));
     let (listed, missing) = all_pages(&*store, whole(everything())).await;
     assert_eq!((listed.len() as u64 + damaged, missing), (all.len() as u64, 0));
     let headers = store.headers(REPOSITORY, PREFIX, std::slice::from_ref(&first)).await;
