@@ -19,7 +19,7 @@ use oaimend_resourcesync::{
     FormatAddress, Limits, ListDocument, ListKind, ListUrls, Part, PartStream, Resources,
     SOURCE_DESCRIPTION_PATH, SyncError, SyncTarget, SyncedCollection, capability_list, source_description,
 };
-use oaimend_store::MirrorError;
+use oaimend_store::{CollectionVersion, MirrorError};
 use std::sync::Arc;
 
 const XML: &str = "application/xml; charset=UTF-8";
@@ -164,21 +164,47 @@ async fn list(
     if let Some(known) = version.as_ref().and_then(|version| not_modified(version, headers)) {
         return Ok(with_gaps(known, &collection));
     }
-    let kept = version.as_ref().and_then(|version| served.sync_indexes.find(&version.tag));
-    let page = match kept {
-        Some(xml) => document(xml),
-        None => match ListDocument::of(&collection, kind, &urls, resources(&urls)).await? {
-            ListDocument::Parts(xml) => {
-                let xml = Bytes::from(xml);
-                if let Some(version) = &version {
-                    served.sync_indexes.keep(&version.tag, xml.clone());
-                }
-                document(xml)
-            }
-            ListDocument::Records(part) => send(*part, XML).await?,
-        },
+    let page = match list_document(served, (&collection, version.as_ref()), kind, &urls).await? {
+        FoundList::Index(xml) => document(xml),
+        FoundList::Records(part) => send(*part, XML).await?,
     };
     Ok(with_gaps(with_version(page, version.as_ref()), &collection))
+}
+
+/// The document of a list.
+enum FoundList {
+    /// The index of its parts.
+    Index(Bytes),
+    /// The list itself.
+    Records(Box<PartStream>),
+}
+
+/// The document of a list. Requests for an index of the same version wait for the first one, which makes it for all.
+async fn list_document(
+    served: &ServedRepositories,
+    (collection, version): (&SyncedCollection, Option<&Validators>),
+    kind: ListKind,
+    urls: &ListUrls,
+) -> Result<FoundList, Missing> {
+    let indexes = &served.sync_indexes;
+    let _turn = match version {
+        // A change list is almost never an index.
+        Some(version) if kind != ListKind::ChangeList => Some(indexes.turn(&version.tag).await),
+        _ => None,
+    };
+    if let Some(kept) = version.and_then(|version| indexes.find(&version.tag)) {
+        return Ok(FoundList::Index(kept));
+    }
+    match ListDocument::of(collection, kind, urls, resources(urls)).await? {
+        ListDocument::Parts(xml) => {
+            let xml = Bytes::from(xml);
+            if let Some(version) = version {
+                indexes.keep(&version.tag, xml.clone());
+            }
+            Ok(FoundList::Index(xml))
+        }
+        ListDocument::Records(part) => Ok(FoundList::Records(part)),
+    }
 }
 
 /// A part of a list.
@@ -199,13 +225,13 @@ async fn list_part(
     Ok(with_gaps(with_version(page, version.as_ref()), &collection))
 }
 
-/// The version of a document; `None` if it has none now, because a change is about to appear in it.
+/// The version of a document; `None` if it has none now, because a change is about to appear in it. A harvest without changed
+/// records makes no new version, and neither does its progress. Another release may write the document differently.
 fn version_of(collection: &SyncedCollection, url: &str) -> Option<Validators> {
-    let version = collection.version()?;
-    let numbers = format!(
-        "{} {} {} {}",
-        version.collection, version.revision, version.next_sequence, version.last_stamp_secs
-    );
+    let CollectionVersion { collection: number, next_sequence, last_stamp_secs, lost, .. } =
+        collection.version()?;
+    let release = env!("CARGO_PKG_VERSION");
+    let numbers = format!("{release} {number} {next_sequence} {last_stamp_secs} {lost}");
     Some(Validators { tag: fingerprint([url.as_bytes(), numbers.as_bytes()]), modified_secs: None })
 }
 
@@ -223,7 +249,7 @@ fn with_version(page: Response, version: Option<&Validators>) -> Response {
     }
 }
 
-/// Says that the mirror lacks records, as a dump does: those of one repository.
+/// Says that the mirror lacks records. Like the header of a dump, it has the number of repositories with a gap: one.
 fn with_gaps(page: Response, collection: &SyncedCollection) -> Response {
     if collection.missing() > 0 { page.with("Oaimend-Gaps", "1".to_owned()) } else { page }
 }

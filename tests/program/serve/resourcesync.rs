@@ -349,6 +349,10 @@ fn a_client_that_has_a_list_does_not_receive_it_again() {
     let got = mirrored.get_with(zip, "Accept-Encoding: gzip\r\n");
     assert_eq!((got.status, got.header("content-encoding")), (200, ""), "a ZIP file is compressed already");
     let tag = index.header("etag").to_owned();
+    mirrored.harvest_again();
+    let known =
+        mirrored.get_with(&format!("{FOLDER}/resourcelist.xml"), &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!(known.status, 304, "no record has changed");
     change(&mirrored.collection, |collection| delete(collection, 7));
     mirrored.harvest_again();
     let path = format!("{FOLDER}/resourcelist.xml");
