@@ -385,6 +385,13 @@ fn a_refused_record_is_published_when_no_other_repository_has_its_identifier() {
     send("DELETE", "");
     served.until(|list| list.contains(">Claimed<"));
     served.until_counted([2, 0, 0]);
+    // A later refusal is logged again, for the same reason too.
+    fs::remove_file(served.records().join("list.xml")).expect("writable");
+    served.until_counted([1, 0, 0]);
+    send("PUT", &document("Owned"));
+    served.write("list.xml", &record_list("oai:x:1"));
+    let again = served.program.line("a file of the folder is not published");
+    assert_eq!(again["problem"], line["problem"]);
 }
 
 /// A folder that is mounted at another one until the end of the test.

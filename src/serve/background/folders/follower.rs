@@ -2,7 +2,7 @@
 
 use super::super::mappings_watch::MappingsWatch;
 use super::file_access::{ReadError, list, read, sets_of_file};
-use super::retries::RefusalRetries;
+use super::retries::{RefusalRetries, RetriedFiles};
 use super::state_file::StateFile;
 use crate::config::Mapping;
 use crate::notify::FolderStatus;
@@ -55,8 +55,7 @@ pub(super) struct Follower {
     is_settled: bool,
     reported: BTreeMap<String, String>,
     retries: RefusalRetries,
-    /// The files that a retry reads again, with the reason that the log has already.
-    retried: BTreeMap<String, String>,
+    retried: RetriedFiles,
     status: FolderStatus,
 }
 
@@ -95,7 +94,7 @@ impl Follower {
             is_settled: false,
             reported: BTreeMap::new(),
             retries: RefusalRetries::default(),
-            retried: BTreeMap::new(),
+            retried: RetriedFiles::default(),
             status: FolderStatus::default(),
         }
     }
@@ -215,8 +214,7 @@ impl Follower {
         let has_refused = state.refused().next().is_some();
         let changes = self.context.served.store.mirror.changes().await.map_err(|error| error.to_string())?;
         if self.retries.are_due(has_refused, changes, clock::uptime()) {
-            self.retried =
-                state.refused().map(|(path, problem)| (path.clone(), problem.to_owned())).collect();
+            self.retried.begin(state.refused());
             state.forget_versions(|file| file.is_refused);
             self.is_settled = false;
         }
@@ -315,6 +313,7 @@ impl Follower {
         self.count_files(state);
         self.save(state, true).await?;
         self.is_interrupted = false;
+        self.retried.end();
         Ok(())
     }
 
@@ -473,7 +472,7 @@ impl Follower {
 
     fn refuse(&mut self, path: &str, problem: &str) {
         let path = if path.is_empty() { "." } else { path };
-        if self.retried.remove(path).as_deref() != Some(problem) {
+        if self.retried.is_news(path, problem) {
             tracing::warn!(repo = self.mapping.id(), path, problem, "a file of the folder is not published");
         }
         self.status.last_refused = format!("{path}: {problem}");

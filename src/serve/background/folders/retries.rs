@@ -1,6 +1,7 @@
 //! When files are read again whose records the repository has refused.
 
 use oaimend_rules::backoff;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The wait before the first retry.
@@ -48,9 +49,64 @@ impl RefusalRetries {
     }
 }
 
+/// The files that a retry reads again, and why their first record was refused before, which the log has already.
+#[derive(Debug, Default)]
+pub(super) struct RetriedFiles(BTreeMap<String, KnownRefusal>);
+
+#[derive(Debug)]
+struct KnownRefusal {
+    reason: String,
+    /// Whether this retry has found the same reason, so that the other records of the file are refused as before too.
+    is_found: bool,
+}
+
+impl RetriedFiles {
+    /// A retry begins to read these files, which were refused for these reasons.
+    pub(super) fn begin<'p>(&mut self, refused: impl Iterator<Item = (&'p String, &'p str)>) {
+        let known = |reason: &str| KnownRefusal { reason: reason.to_owned(), is_found: false };
+        self.0 = refused.map(|(path, reason)| (path.clone(), known(reason))).collect();
+    }
+
+    /// Whether the log does not have this refusal yet.
+    pub(super) fn is_news(&mut self, path: &str, problem: &str) -> bool {
+        let Some(known) = self.0.get_mut(path) else { return true };
+        if known.is_found || known.reason == problem {
+            known.is_found = true;
+            return false;
+        }
+        self.0.remove(path);
+        true
+    }
+
+    /// The retry has ended. A later refusal is news.
+    pub(super) fn end(&mut self) {
+        self.0.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_of_a_retry_are_news_only_if_the_first_one_of_a_file_is_another_one() {
+        let mut retried = RetriedFiles::default();
+        let files = ["a.xml", "b.xml", "c.xml"].map(str::to_owned);
+        retried.begin(files.iter().map(|path| (path, "first")));
+        for (path, problem, is_news) in [
+            ("a.xml", "first", false),
+            ("a.xml", "second", false),
+            ("a.xml", "first", false),
+            ("b.xml", "second", true),
+            ("b.xml", "first", true),
+            ("d.xml", "first", true),
+        ] {
+            assert_eq!(retried.is_news(path, problem), is_news, "{path}: {problem}");
+        }
+        // The retry of this one has succeeded.
+        retried.end();
+        assert!(retried.is_news("c.xml", "first"));
+    }
 
     #[test]
     fn refused_files_are_read_again_after_changes_and_less_and_less_often() {
