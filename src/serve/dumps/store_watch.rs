@@ -50,8 +50,11 @@ impl StoreWatch {
             tokio::spawn(run(Arc::clone(self), sender, look));
             receiver
         });
-        // The listener may have read the store before the last news.
-        receiver.mark_changed();
+        // The listener may have read the store before the last news. A failure before its read does not concern it.
+        let may_be_later = matches!(&*receiver.borrow_and_update(), Some(Ok(_)));
+        if may_be_later {
+            receiver.mark_changed();
+        }
         receiver
     }
 
@@ -112,6 +115,7 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oaimend_store::MirrorError;
     use tokio::sync::mpsc;
 
     fn look(changes: u64, highest_secs: i64, closed_secs: i64) -> Look {
@@ -169,5 +173,36 @@ mod tests {
         give.send(look(3, 103, 103)).expect("the task runs");
         give.closed().await;
         assert!(watch.news.lock().expect("no panic").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_failed_look_ends_those_who_listen_and_not_those_who_come_later() {
+        let watch: Arc<StoreWatch> = Arc::default();
+        let (give, given) = mpsc::unbounded_channel();
+        let (begin, mut begun) = mpsc::unbounded_channel();
+        let given = Arc::new(tokio::sync::Mutex::new(given));
+        let look_next = move || {
+            begin.send(()).expect("the test goes on");
+            let given = Arc::clone(&given);
+            async move { given.lock().await.recv().await.expect("the test gives more") }
+        };
+        let mut first = watch.subscribe(look_next.clone());
+        begun.recv().await.expect("the task runs");
+        first.borrow_and_update();
+        let failed: Result<Look, DumpError> = Err(MirrorError::Stopped("a test".to_owned()).into());
+        give.send(failed).expect("the task runs");
+        begun.recv().await.expect("the task runs");
+        assert!(first.has_changed().expect("the task runs"));
+        assert!(matches!(&*first.borrow_and_update(), Some(Err(_))));
+        let mut later = watch.subscribe(look_next);
+        assert!(!later.has_changed().expect("the task runs"), "its own read has succeeded");
+        give.send(Ok(look(1, 100, 100))).expect("the task runs");
+        begun.recv().await.expect("the task runs");
+        for listener in [&mut first, &mut later] {
+            assert!(listener.has_changed().expect("the task runs"));
+            assert!(matches!(&*listener.borrow_and_update(), Some(Ok(_))));
+        }
+        let next = watch.subscribe(|| async { unreachable!("the task runs") });
+        assert!(next.has_changed().expect("the task runs"), "it may have read before the look");
     }
 }
