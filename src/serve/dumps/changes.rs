@@ -193,7 +193,7 @@ fn listen(
     feed: Feed,
     client: Option<ClientNetwork>,
 ) -> Result<Response, Refusal> {
-    let place = context.served.dumps.listeners.place(client)?;
+    let place = context.served.dumps.listeners.take_place(client)?;
     let served = Arc::clone(&context.served);
     let news = context.served.dumps.watch.subscribe(move || Look::after_pause(Arc::clone(&served)));
     let listener = Listener {
@@ -205,7 +205,7 @@ fn listen(
         has_more: true,
         has_begun: false,
         has_ended: false,
-        _place: place,
+        place,
     };
     let events = stream::unfold(listener, Listener::next).map(Ok);
     let page = Response::download(EVENT_STREAM, events.boxed());
@@ -226,7 +226,7 @@ struct Listener {
     has_more: bool,
     has_begun: bool,
     has_ended: bool,
-    _place: ListenerPlace,
+    place: ListenerPlace,
 }
 
 impl Listener {
@@ -282,7 +282,9 @@ impl Listener {
     }
 
     fn is_over(&self) -> bool {
-        self.context.lifecycle.is_draining() || clock::uptime().saturating_sub(self.began) > LISTENING_MAX
+        self.context.lifecycle.is_draining()
+            || self.place.is_replaced()
+            || clock::uptime().saturating_sub(self.began) > LISTENING_MAX
     }
 
     /// The events of changes, or a comment if there was no event for a while. The last id is the position after all.
