@@ -223,3 +223,17 @@ fn open_below(folder: &Path, path: &str) -> io::Result<File> {
     }
     Ok(File::from(at))
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_at_which_something_is_mounted_is_a_mount_root() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(is_mount_root(Path::new("/proc")));
+        for other in [folder.path(), Path::new("/proc/self"), Path::new("/there/is/no/such/folder")] {
+            assert!(!is_mount_root(other), "{}", other.display());
+        }
+    }
+}
