@@ -140,8 +140,8 @@ impl GatewayPolicy {
             title: string("string", read_name) => self.title,
             /// The address of the operator, on every page. Without it pages show `admin_email`.
             contact: mail_address() => self.contact,
-            /// What `/robots.txt` allows: everything but results of searches and the interfaces of programs, with the
-            /// sitemap index, or OAI-PMH requests only.
+            /// What `/robots.txt` allows: everything but results of searches, the resolver, the JSON API, dumps, the
+            /// feed of changes, SRU and OpenURL, with the sitemap index, or OAI-PMH requests only.
             robots: named() => self.robots,
             /// The canonical URL of a record page, which search engines show: the DOI, Handle or page at the source, or
             /// the page of this server. Sitemaps contain only pages that are canonical.

@@ -157,14 +157,14 @@ named_enum! {
 }
 
 named_enum! {
-    /// The state of a file in the folder of a local repository.
+    /// The state of a file in the folder of a local repository. A file can wait in addition to one of the other states.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum FolderFileState {
-        /// Its records are published.
+        /// All records of the version that was read last are published.
         Published = "published",
-        /// It is not published, or not as a whole.
+        /// It is not published, or not as a whole. Symlinks and subfolders that are not read count too.
         Refused = "refused",
-        /// It has changed or is gone since it was published.
+        /// It is new, has changed or is gone since it was read, or is refused and read again.
         Waiting = "waiting",
     }
 }
