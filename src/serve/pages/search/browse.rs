@@ -1,7 +1,6 @@
 //! The values of a field in a mirrored repository.
 
 use super::failure::SearchFailure;
-use super::request::filter_of;
 use crate::serve::pages::records::collection::SourceFacts;
 use crate::serve::pages::records::record::with_policies;
 use crate::serve::pages::state::GatewayState;
@@ -11,7 +10,6 @@ use crate::serve::served::ServedRepositories;
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{BrowsePage, SearchNoticePage};
 use oaimend_pages::list::{BrowseAddress, BrowsedField};
-use oaimend_pages::search::{FacetKind, SearchAddress};
 use oaimend_search::{
     FieldName, FoundValues, Hit, RecordFilter, SearchIndex, ValueCount, ValueCounts, Values,
 };
@@ -35,15 +33,11 @@ pub(crate) async fn browse(
         let page = BrowsePage { site: &gateway.site, repository_name: &name, address, values, next };
         html(status, page.render()).with("Cache-Control", "public, max-age=60".to_owned())
     };
-    let all = SearchAddress::default().with(FacetKind::Repository, &address.repository);
-    let found = match filter_of(served, &all) {
-        Ok(filter) => find(served, search, filter, address.clone()).await,
-        Err(failure) => Err(failure),
-    };
-    match found {
+    let filter = RecordFilter { repositories: Some(vec![address.repository.clone()]), prefix: None };
+    match find(served, search, filter, address.clone()).await {
         Ok((values, next)) => page(200, Some(&values), next),
         Err(failure) => failure.response(
-            // The only request that is refused is one for too many values. The page says so.
+            // The repository is searched, so the only request that is refused is one for too many values. The page says so.
             |_| page(200, None, None),
             |notice| {
                 let page = SearchNoticePage { site: &gateway.site, notice };
