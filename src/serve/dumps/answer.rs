@@ -1,6 +1,6 @@
 //! Responds with a dump, a part of it, or its manifest.
 
-use super::build::{Wanted, current_dump, find};
+use super::build::{RequestedDump, current_dump, find};
 use super::refusal::Refusal;
 use super::source::{DumpSource, store_state};
 use super::stale::remove_stale;
@@ -34,7 +34,7 @@ const PIECE_BYTES: u64 = 256 << 10;
 pub(crate) struct DumpRequest {
     /// The query of its URL.
     pub(crate) query: String,
-    /// Whether the manifest is wanted in place of the dump.
+    /// Whether the manifest is requested in place of the dump.
     pub(crate) is_manifest: bool,
     pub(crate) label: Option<&'static str>,
 }
@@ -106,8 +106,8 @@ async fn dump_of(
     let state = store_state(served).await?;
     remove_stale(served, &state).await?;
     let Some(position) = query.position else {
-        let wanted = Wanted { source, selection: &query.selection, client };
-        return current_dump(served, wanted, &state, WAIT_MAX).await;
+        let requested = RequestedDump { source, selection: &query.selection, client };
+        return current_dump(served, requested, &state, WAIT_MAX).await;
     };
     // Records that were removed from the store are in no dump any more, also not in one that could not be removed yet.
     let collection = source.collection(served, &query.selection.prefix).await?;

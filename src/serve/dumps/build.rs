@@ -24,7 +24,7 @@ const PAGES_WAITING: usize = 2;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A dump that is requested.
-pub(super) struct Wanted<'s> {
+pub(super) struct RequestedDump<'s> {
     pub(super) source: DumpSource,
     pub(super) selection: &'s Selection,
     /// Who requests it; `None` for an operator and for this machine.
@@ -34,7 +34,7 @@ pub(super) struct Wanted<'s> {
 /// A dump of the current position of a selection, after a wait of at most this time.
 pub(super) async fn current_dump(
     served: &Arc<ServedRepositories>,
-    Wanted { source, selection, client }: Wanted<'_>,
+    RequestedDump { source, selection, client }: RequestedDump<'_>,
     state: &StoreState,
     wait: Duration,
 ) -> Result<KeptDump, Refusal> {

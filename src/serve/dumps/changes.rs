@@ -3,7 +3,7 @@
 use super::listeners::ListenerPlace;
 use super::refusal::Refusal;
 use super::source::store_state;
-use super::store_watch::{INTERVAL, Look, News};
+use super::store_watch::{INTERVAL, Look, StoreNews};
 use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
@@ -218,7 +218,7 @@ struct Listener {
     context: Arc<ServerContext>,
     feed: Feed,
     /// Wakes it when there may be more changes.
-    news: watch::Receiver<News>,
+    news: watch::Receiver<StoreNews>,
     began: Duration,
     /// The time of the last event or comment.
     sent: Duration,

@@ -70,8 +70,8 @@ impl DumpState {
         if let Some(build) = builds.get(key) {
             return Ok(Arc::clone(build));
         }
-        let of_client = builds.values().filter(|build| client.is_some() && build.client == client);
-        if of_client.count() >= CLIENT_BUILDS_MAX {
+        let builds_of_client = builds.values().filter(|build| client.is_some() && build.client == client);
+        if builds_of_client.count() >= CLIENT_BUILDS_MAX {
             return Err(Refusal::Busy(
                 "another dump is being written for your address; request this one when that one is complete",
             ));

@@ -15,13 +15,13 @@ use tokio::sync::watch;
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of the store when there was something new, or why it is not known; `None` before the first look.
-pub(super) type News = Option<Result<StoreState, DumpError>>;
+pub(super) type StoreNews = Option<Result<StoreState, DumpError>>;
 
 /// The look at the store that all listeners share.
 #[derive(Debug, Default)]
 pub(super) struct StoreWatch {
     /// The news of the task that runs.
-    news: Mutex<Option<watch::Receiver<News>>>,
+    news: Mutex<Option<watch::Receiver<StoreNews>>>,
 }
 
 /// What a look has found.
@@ -37,7 +37,7 @@ pub(super) struct Look {
 impl StoreWatch {
     /// The news for a listener, from the last ones on. The first listener starts the task, which calls `look` again and
     /// again. The news end if the task fails.
-    pub(super) fn subscribe<F, L>(self: &Arc<Self>, look: F) -> watch::Receiver<News>
+    pub(super) fn subscribe<F, L>(self: &Arc<Self>, look: F) -> watch::Receiver<StoreNews>
     where
         F: FnMut() -> L + Send + 'static,
         L: Future<Output = Result<Look, DumpError>> + Send + 'static,
@@ -59,7 +59,7 @@ impl StoreWatch {
     }
 
     /// Ends the task if only the watch itself has a receiver.
-    fn has_listeners(&self, sender: &watch::Sender<News>) -> bool {
+    fn has_listeners(&self, sender: &watch::Sender<StoreNews>) -> bool {
         let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
         if sender.receiver_count() <= 1 {
             *news = None;
@@ -68,7 +68,7 @@ impl StoreWatch {
     }
 }
 
-async fn run<F, L>(watch: Arc<StoreWatch>, sender: watch::Sender<News>, mut look: F)
+async fn run<F, L>(watch: Arc<StoreWatch>, sender: watch::Sender<StoreNews>, mut look: F)
 where
     F: FnMut() -> L,
     L: Future<Output = Result<Look, DumpError>>,

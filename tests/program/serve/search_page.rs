@@ -227,7 +227,7 @@ fn recent_records_are_those_that_changed_last() {
         assert_eq!(json(&mirrored, path)["items"][0]["title"], json!("Lighthouse"), "{path}");
     }
     is_html(&mirrored.get("/_recent"), 200, "<h1>Recently changed records</h1>");
-    // No result would say that the repository has no such record.
+    // An empty result would claim that the repository has no such record.
     is_html(&mirrored.get("/_search?q=harbour&repository=y"), 400, "The repository y is not searched.");
     is_html(&mirrored.get("/_recent?repository=y"), 400, "The repository y is not searched.");
     for path in ["/_recent.json?repository=y", "/_search.json?repository=y", "/_search.atom?q=a&repository=y"]

@@ -42,7 +42,7 @@ pub(super) fn all_records(served: &ServedRepositories) -> RecordFilter {
 ///
 /// # Errors
 ///
-/// The chosen repository is not searched. No result would say that it has no such record.
+/// The chosen repository is not searched. An empty result would claim that the repository has no such record.
 pub(super) fn filter_of(
     served: &ServedRepositories,
     address: &SearchAddress,
