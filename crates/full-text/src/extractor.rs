@@ -13,8 +13,6 @@ pub const COMMAND: &str = "full-text-worker";
 /// The program of poppler that extracts texts.
 pub const PDFTOTEXT: &str = "pdftotext";
 
-/// The exit code of a worker that cannot give up its rights, or cannot start pdftotext.
-pub(crate) const UNAVAILABLE_CODE: u8 = 120;
 /// The signal of a process that used its CPU time, on Linux.
 #[cfg(unix)]
 const SIGXCPU: i32 = 24;
@@ -34,7 +32,7 @@ pub struct TextLimits {
 
 impl Default for TextLimits {
     fn default() -> Self {
-        Self { memory_bytes: 1 << 30, time: Duration::from_secs(30), text_bytes: 16 << 20, pages: 2_000 }
+        Self { memory_bytes: 512 << 20, time: Duration::from_secs(30), text_bytes: 16 << 20, pages: 2_000 }
     }
 }
 
@@ -123,7 +121,8 @@ impl TextExtractor {
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            // The worker writes to it if it cannot start pdftotext, which does not have it.
+            .stderr(Stdio::piped())
             .kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
@@ -132,7 +131,8 @@ impl TextExtractor {
 
     /// Sends the PDF and receives the text at the same time, so that no side waits for the other one.
     async fn exchange(&self, child: &mut Child, pdf: &[u8]) -> Result<Vec<u8>, TextFailure> {
-        let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(mut stdout), Some(mut report)) = pipes else {
             return Err(TextFailure::Unavailable);
         };
         let send = async move {
@@ -150,9 +150,14 @@ impl TextExtractor {
             }
         };
         tokio::pin!(send, receive);
-        tokio::select! {
+        let text = tokio::select! {
             text = &mut receive => text,
             () = &mut send => receive.await,
+        }?;
+        // It ends without a byte when pdftotext starts, and with a line if that fails.
+        match report.read(&mut [0]).await {
+            Ok(0) => Ok(text),
+            Ok(_) | Err(_) => Err(TextFailure::Unavailable),
         }
     }
 }
@@ -171,8 +176,7 @@ fn check(status: ExitStatus) -> Result<(), TextFailure> {
             None => {}
         }
     }
-    let is_unavailable = status.code() == Some(i32::from(UNAVAILABLE_CODE));
-    Err(if is_unavailable { TextFailure::Unavailable } else { TextFailure::Unreadable })
+    Err(TextFailure::Unreadable)
 }
 
 /// Ends what the process has started, which root could do in spite of the limit.

@@ -71,15 +71,22 @@ const KINDS: [IdentifierKind; 5] = [
 /// The labels that can be words of their own, before the identifier.
 const LABELS: [&str; 5] = ["doi", "arxiv", "hdl", "pmid", "handle"];
 
+/// The ends of lines and pages in a text. Each is one byte.
+const LINE_ENDS: [char; 2] = ['\n', '\u{c}'];
+
+/// The brackets of identifiers, opening and closing.
+const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('<', '>'), ('{', '}')];
+
 /// The identifiers in the list of references of a text, in its order and without repetition, at most [`REFERENCES_MAX`].
 /// Without a heading there are none.
+///
+/// A text is as hostile as its PDF, so the time is linear in its length, and no memory but that of the result depends on it.
 pub fn references_in(text: &str) -> Vec<ContentIdentifier> {
-    let lines: Vec<&str> = text.split(['\n', '\u{c}']).map(str::trim).collect();
-    let Some(heading) = lines.iter().rposition(|line| is_heading(line)) else { return Vec::new() };
+    let Some(list) = list_in(text) else { return Vec::new() };
     let (mut found, mut known) = (Vec::new(), HashSet::new());
-    let list = &lines[heading + 1..];
-    for (at, line) in list.iter().enumerate() {
-        let next = list.get(at + 1).copied().unwrap_or_default();
+    let mut lines = list.split(LINE_ENDS).map(str::trim).peekable();
+    while let Some(line) = lines.next() {
+        let next = lines.peek().copied().unwrap_or_default();
         for identifier in identifiers_in_line(line, next) {
             if found.len() == REFERENCES_MAX {
                 return found;
@@ -90,6 +97,18 @@ pub fn references_in(text: &str) -> Vec<ContentIdentifier> {
         }
     }
     found
+}
+
+/// The text after the last heading of a list of references.
+fn list_in(text: &str) -> Option<&str> {
+    let mut end = text.len();
+    for line in text.rsplit(LINE_ENDS) {
+        if is_heading(line.trim()) {
+            return Some(&text[end..]);
+        }
+        end = end.saturating_sub(line.len() + 1);
+    }
+    None
 }
 
 /// Whether a line is the heading of a list of references. A number may precede it, and a colon may follow.
@@ -114,25 +133,30 @@ fn is_heading(line: &str) -> bool {
     HEADINGS.contains(&text.as_str())
 }
 
-/// The identifiers in a line. `next` is the line after it.
-fn identifiers_in_line(line: &str, next: &str) -> Vec<ContentIdentifier> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let mut found = Vec::new();
-    for (at, word) in words.iter().enumerate().filter(|(_, word)| word.len() <= WORD_BYTES_MAX) {
-        let word = word.trim_start_matches(['(', '[', '<', '{', '"', '\'', '\u{201c}', ',', ';']);
-        let label = at.checked_sub(1).and_then(|before| label_in(words[before]));
-        let Some(start) = start_of(word, label) else { continue };
-        let (name, ending) = split_ending(start.name);
-        let is_at_end = at + 1 == words.len();
-        if is_at_end && may_continue(name, ending, next) {
-            continue;
-        }
-        // Dashes and ligatures of a typesetter are no part of an identifier, so the text does not have the right one.
-        if name.is_ascii() {
-            found.extend(ContentIdentifier::read(&format!("{}{name}", start.label)));
-        }
+/// The identifiers in a line, one by one. `next` is the line after it.
+fn identifiers_in_line(line: &str, next: &str) -> impl Iterator<Item = ContentIdentifier> {
+    let (mut words, mut before) = (line.split_whitespace().peekable(), None);
+    let in_words = std::iter::from_fn(move || {
+        let word = words.next()?;
+        let label = before.replace(word).and_then(label_in);
+        Some(identifiers_in_word(word, label, words.peek().is_none().then_some(next)))
+    });
+    in_words.flatten()
+}
+
+/// The identifiers in a word after a word with a label. The last word of a line comes with the next line.
+fn identifiers_in_word(word: &str, label: Option<&str>, next: Option<&str>) -> Vec<ContentIdentifier> {
+    if word.len() > WORD_BYTES_MAX {
+        return Vec::new();
     }
-    found
+    let word = word.trim_start_matches(['(', '[', '<', '{', '"', '\'', '\u{201c}', ',', ';']);
+    let Some(start) = start_of(word, label) else { return Vec::new() };
+    let (name, ending) = split_ending(start.name);
+    // Dashes and ligatures of a typesetter are no part of an identifier, so the text does not have the right one.
+    if !name.is_ascii() || next.is_some_and(|next| may_continue(name, ending, next)) {
+        return Vec::new();
+    }
+    ContentIdentifier::read(&format!("{}{name}", start.label))
 }
 
 /// A word that begins as an identifier does.
@@ -148,7 +172,7 @@ fn label_in(word: &str) -> Option<&'static str> {
     LABELS.into_iter().find(|label| word.eq_ignore_ascii_case(label))
 }
 
-fn start_of<'t>(word: &'t str, label: Option<&'static str>) -> Option<Start<'t>> {
+fn start_of<'t>(word: &'t str, label: Option<&str>) -> Option<Start<'t>> {
     let lower = word.to_ascii_lowercase();
     let is_start =
         ["doi:", "doi.org/", "http://", "https://", "urn:", "hdl:", "hdl.handle.net/", "arxiv:", "pmid:"]
@@ -168,18 +192,19 @@ fn start_of<'t>(word: &'t str, label: Option<&'static str>) -> Option<Start<'t>>
 
 /// An identifier without the punctuation that ends it. A closing bracket belongs to it if it contains the opening one.
 fn split_ending(word: &str) -> (&str, &str) {
+    // What a name has more of opening brackets than of closing ones. It is counted once, because a word can be all brackets.
+    let mut surplus = BRACKETS.map(|(opening, closing)| {
+        let count = |character: char| word.matches(character).count().cast_signed();
+        count(opening) - count(closing)
+    });
     let mut name = word;
     while let Some(last) = name.chars().next_back() {
-        let opening = match last {
-            ')' => Some('('),
-            ']' => Some('['),
-            '>' => Some('<'),
-            '}' => Some('{'),
-            '.' | ',' | ';' | ':' | '"' | '\'' | '\u{201d}' | '\u{3002}' => None,
-            _ => break,
-        };
-        let count = |character: char| name.matches(character).count();
-        if opening.is_some_and(|opening| count(opening) >= count(last)) {
+        if let Some(at) = BRACKETS.iter().position(|(_, closing)| *closing == last) {
+            if surplus[at] >= 0 {
+                break;
+            }
+            surplus[at] += 1;
+        } else if !matches!(last, '.' | ',' | ';' | ':' | '"' | '\'' | '\u{201d}' | '\u{3002}') {
             break;
         }
         name = &name[..name.len() - last.len_utf8()];
@@ -233,6 +258,8 @@ fn begins_entry(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oaimend_base::clock::uptime;
+    use std::time::Duration;
 
     fn found(list: &str) -> Vec<String> {
         let text = format!("An article\n10.1000/before\nReferences\n{list}");
@@ -340,9 +367,37 @@ mod tests {
         ] {
             assert!(references_in(text).is_empty(), "{text:?}");
         }
-        for bracket in ["(", ")"] {
-            let long = format!("References\n10.1000/{}", bracket.repeat(1 << 20));
-            assert!(references_in(&long).is_empty());
+        let long = format!("References\n10.1000/{}", "(".repeat(1 << 20));
+        assert!(references_in(&long).is_empty());
+    }
+
+    /// Words of brackets alone, for which each bracket was counted in the whole word again. The time of a test depends on
+    /// the machine, so it is compared with that of a text of the same length.
+    #[test]
+    fn words_of_brackets_take_no_longer_than_others() {
+        let text =
+            |word: &str| format!("References\n{}", format!("10.1000/{} ", word.repeat(1_900)).repeat(300));
+        let time = |text: &str| {
+            let start = uptime();
+            let found = references_in(text).len();
+            (found, uptime() - start)
+        };
+        let ((plain, usual), (brackets, long)) = (time(&text("a")), time(&text(")")));
+        assert_eq!((plain, brackets), (1, 0));
+        assert!(long < usual * 20 + Duration::from_millis(100), "{long:?} instead of {usual:?}");
+    }
+
+    #[test]
+    fn brackets_that_an_identifier_does_not_open_end_it() {
+        for (word, name) in [
+            ("10.1/a(b)", "10.1/a(b)"),
+            ("10.1/a(b)).", "10.1/a(b)"),
+            ("10.1/a(b)c]>.", "10.1/a(b)c"),
+            ("10.1/a<b>;2-c>", "10.1/a<b>;2-c"),
+            ("10.1/a((b)", "10.1/a((b)"),
+            (")))", ""),
+        ] {
+            assert_eq!(split_ending(word), (name, &word[name.len()..]), "{word}");
         }
     }
 }

@@ -43,6 +43,39 @@ fn a_program_gets_the_pdf_and_nothing_else() {
     assert_eq!(output, "-q -enc UTF-8 -nopgbrk -l 2000 - -\n/\n%PDF-1.4 and more\n");
 }
 
+/// A program that fills the memory of the machine ends before oaimend does.
+#[test]
+fn a_program_ends_first_without_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = stub(folder.path(), "exec sleep 4241");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let extractor = TextExtractor::new(Path::new(WORKER), &[], program, limits());
+    let running = runtime.spawn(async move { extractor.text(b"").await });
+    let process = wait_for(|| process_with(b"sleep\x004241"));
+    assert_eq!(std::fs::read_to_string(process.join("oom_score_adj")).unwrap().trim(), "1000");
+    running.abort();
+    wait_for(|| process_with(b"sleep\x004241").is_none().then_some(()));
+}
+
+/// The process whose command line begins so.
+fn process_with(start: &[u8]) -> Option<PathBuf> {
+    let has_start =
+        |path: &PathBuf| std::fs::read(path.join("cmdline")).is_ok_and(|line| line.starts_with(start));
+    std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).find(has_start)
+}
+
+/// Looks until there is something.
+fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
+    let until = uptime() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(uptime() < until, "nothing came");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_program_reads_and_writes_no_other_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,15 +113,8 @@ fn nothing_that_a_program_starts_is_left() {
     // Without the right to fork, the shell ends with an error at once.
     let result = extract(program, short, b"");
     assert!(result.is_err(), "{result:?}");
-    let is_left = |entry: std::fs::DirEntry| {
-        std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.starts_with(b"sleep\x004242"))
-    };
     // A killed process can be seen for a moment.
-    let until = uptime() + Duration::from_secs(20);
-    while std::fs::read_dir("/proc").unwrap().flatten().any(is_left) {
-        assert!(uptime() < until, "a process is left");
-        std::thread::yield_now();
-    }
+    wait_for(|| process_with(b"sleep\x004242").is_none().then_some(()));
 }
 
 #[test]
@@ -100,9 +126,9 @@ fn an_endless_text_is_refused() {
 #[test]
 fn memory_is_limited() {
     let limits = TextLimits { memory_bytes: 64 << 20, ..limits() };
-    let script = "exec awk 'BEGIN { s = \"x\"; for (i = 0; i < 27; i++) s = s s; print \"done\" }'";
+    let script = "exec awk 'BEGIN { s = \"x\"; for (i = 0; i < 26; i++) s = s s; print \"done\" }'";
     assert_eq!(run_stub(script, limits), Err(TextFailure::Unreadable));
-    // 128 MiB are in the usual limit.
+    // 64 MiB are in the usual limit.
     assert_eq!(run_stub(script, self::limits()).as_deref(), Ok("done\n"));
 }
 
@@ -110,6 +136,14 @@ fn memory_is_limited() {
 fn the_end_of_a_program_says_what_happened() {
     assert_eq!(run_stub("exit 1", limits()), Err(TextFailure::Unreadable));
     assert_eq!(run_stub("kill -SEGV $$", limits()), Err(TextFailure::Crashed));
+    // No exit code and no message of the program looks like one that did not start: it would be tried without end.
+    for code in [64, 120, 125, 255] {
+        assert_eq!(
+            run_stub(&format!("echo text >&2; exit {code}"), limits()),
+            Err(TextFailure::Unreadable),
+            "{code}"
+        );
+    }
     assert_eq!(extract("/no/such/program".into(), limits(), b""), Err(TextFailure::Unavailable));
 }
 
