@@ -13,6 +13,9 @@ pub const COMMAND: &str = "full-text-worker";
 /// The program of poppler that extracts texts.
 pub const PDFTOTEXT: &str = "pdftotext";
 
+/// A PDF that each pdftotext reads, uncompressed, and the text in it.
+const PROBE: &[u8] = include_bytes!("probe.pdf");
+const PROBE_TEXT: &str = "oaimend reads full texts";
 /// The signal of a process that used its CPU time, on Linux.
 #[cfg(unix)]
 const SIGXCPU: i32 = 24;
@@ -48,7 +51,7 @@ named_enum! {
         TextTooLong = "text-too-long",
         /// A signal ended the process.
         Crashed = "crashed",
-        /// The process cannot run: without Landlock in the kernel, or without pdftotext. Another PDF has no text either.
+        /// No PDF can be read on this machine: without Landlock in the kernel, or without a pdftotext that works.
         Unavailable = "unavailable",
     }
 }
@@ -89,6 +92,18 @@ impl TextExtractor {
     ///
     /// There is none. The same PDF fails again, unless the process is unavailable.
     pub async fn text(&self, pdf: &[u8]) -> Result<String, TextFailure> {
+        let read = self.read(pdf).await;
+        let is_refused = matches!(read, Err(TextFailure::Unreadable | TextFailure::Crashed));
+        // An upgrade can break pdftotext, and no good PDF is refused for that.
+        if is_refused && !self.is_available().await { Err(TextFailure::Unavailable) } else { read }
+    }
+
+    /// Whether pdftotext can read a PDF on this machine: the kernel has Landlock, and no library is missing.
+    pub async fn is_available(&self) -> bool {
+        self.read(PROBE).await.is_ok_and(|text| text.contains(PROBE_TEXT))
+    }
+
+    async fn read(&self, pdf: &[u8]) -> Result<String, TextFailure> {
         let mut child = self.start().map_err(|_| TextFailure::Unavailable)?;
         let worked = tokio::time::timeout(self.limits.time, self.exchange(&mut child, pdf)).await;
         let group = child.id();
@@ -102,11 +117,6 @@ impl TextExtractor {
         let text = worked.map_err(|_| TextFailure::TimeExceeded)??;
         check(status.ok_or(TextFailure::TimeExceeded)?)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
-    }
-
-    /// Whether the process can run: it gives up its rights and starts pdftotext, which refuses an empty file.
-    pub async fn is_available(&self) -> bool {
-        self.text(b"").await != Err(TextFailure::Unavailable)
     }
 
     fn start(&self) -> std::io::Result<Child> {

@@ -22,6 +22,11 @@ fn extract(program: PathBuf, limits: TextLimits, pdf: &[u8]) -> Result<String, T
     runtime.block_on(TextExtractor::new(Path::new(WORKER), &[], program, limits).text(pdf))
 }
 
+fn is_available(program: PathBuf) -> bool {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(TextExtractor::new(Path::new(WORKER), &[], program, limits()).is_available())
+}
+
 /// A shell script in place of pdftotext, in a folder of its own.
 fn stub(folder: &Path, script: &str) -> PathBuf {
     let path = folder.join(PDFTOTEXT);
@@ -33,6 +38,11 @@ fn stub(folder: &Path, script: &str) -> PathBuf {
 fn run_stub(script: &str, limits: TextLimits) -> Result<String, TextFailure> {
     let folder = tempfile::tempdir().unwrap();
     extract(stub(folder.path(), script), limits, b"%PDF-1.4 and more\n")
+}
+
+/// A program that reads each PDF but that of [`run_stub`].
+fn run_stub_that_reads(script: &str, limits: TextLimits) -> Result<String, TextFailure> {
+    run_stub(&format!("if grep -v 'and more'; then exit 0; fi\n{script}"), limits)
 }
 
 #[test]
@@ -127,24 +137,39 @@ fn an_endless_text_is_refused() {
 fn memory_is_limited() {
     let limits = TextLimits { memory_bytes: 64 << 20, ..limits() };
     let script = "exec awk 'BEGIN { s = \"x\"; for (i = 0; i < 26; i++) s = s s; print \"done\" }'";
-    assert_eq!(run_stub(script, limits), Err(TextFailure::Unreadable));
+    assert_eq!(run_stub_that_reads(script, limits), Err(TextFailure::Unreadable));
     // 64 MiB are in the usual limit.
     assert_eq!(run_stub(script, self::limits()).as_deref(), Ok("done\n"));
 }
 
 #[test]
 fn the_end_of_a_program_says_what_happened() {
-    assert_eq!(run_stub("exit 1", limits()), Err(TextFailure::Unreadable));
-    assert_eq!(run_stub("kill -SEGV $$", limits()), Err(TextFailure::Crashed));
+    assert_eq!(run_stub_that_reads("exit 1", limits()), Err(TextFailure::Unreadable));
+    assert_eq!(run_stub_that_reads("kill -SEGV $$", limits()), Err(TextFailure::Crashed));
     // No exit code and no message of the program looks like one that did not start: it would be tried without end.
-    for code in [64, 120, 125, 255] {
+    for code in [64, 120, 126, 127, 255] {
         assert_eq!(
-            run_stub(&format!("echo text >&2; exit {code}"), limits()),
+            run_stub_that_reads(&format!("echo text >&2; exit {code}"), limits()),
             Err(TextFailure::Unreadable),
             "{code}"
         );
     }
     assert_eq!(extract("/no/such/program".into(), limits(), b""), Err(TextFailure::Unavailable));
+}
+
+/// A library that is missing (code 127) or of another version refuses no PDF for good.
+#[test]
+fn a_program_that_reads_no_pdf_is_unavailable() {
+    for script in ["exit 127", "exit 126", "exit 1", "kill -SEGV $$"] {
+        assert_eq!(run_stub(script, limits()), Err(TextFailure::Unavailable), "{script}");
+    }
+    for (script, expected) in
+        [("exit 127", false), ("exit 0", false), ("echo text", false), ("exec cat", true)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let program = stub(folder.path(), script);
+        assert_eq!(is_available(program), expected, "{script}");
+    }
 }
 
 #[test]
@@ -179,6 +204,7 @@ const ARTICLE: [&str; 5] = [
 #[test]
 fn references_of_a_pdf_are_found() {
     let Some(program) = pdftotext() else { return };
+    assert!(is_available(program.clone()));
     let text = extract(program.clone(), limits(), &pdf::pdf(&ARTICLE)).unwrap();
     let values: Vec<String> = references_in(&text).into_iter().map(|found| found.value).collect();
     assert_eq!(values, ["10.1000/one", "1706.03762"], "{text}");
