@@ -1,11 +1,11 @@
 //! The works that the list of references in a text names. Pure.
 //!
-//! The text of a PDF has lines as they are printed, so an identifier may go on in the next line. This file reads only what is
-//! certain: explicit identifiers after the last heading of a list of references. An identifier at the end of a line counts
-//! if the next line cannot continue it.
+//! The text of a PDF has lines as they are printed, so an identifier may go on after a blank, in the next line, or on the next
+//! page, and the header and footer of a page are between its lines. This file reads only what is certain: explicit identifiers
+//! after the last heading of a list of references that cannot continue, and that are not printed elsewhere too.
 
 use oaimend_resolver::{ContentIdentifier, IdentifierKind};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// Maximum number of identifiers that are read from a text.
 pub const REFERENCES_MAX: usize = 1_000;
@@ -71,44 +71,101 @@ const KINDS: [IdentifierKind; 5] = [
 /// The labels that can be words of their own, before the identifier.
 const LABELS: [&str; 5] = ["doi", "arxiv", "hdl", "pmid", "handle"];
 
-/// The ends of lines and pages in a text. Each is one byte.
-const LINE_ENDS: [char; 2] = ['\n', '\u{c}'];
-
 /// The brackets of identifiers, opening and closing.
 const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('<', '>'), ('{', '}')];
+/// The ends of lines and pages in a text. Each is one byte.
+const LINE_ENDS: [char; 2] = ['\n', PAGE_END];
+const PAGE_END: char = '\u{c}';
 
 /// The identifiers in the list of references of a text, in its order and without repetition, at most [`REFERENCES_MAX`].
 /// Without a heading there are none.
 ///
 /// A text is as hostile as its PDF, so the time is linear in its length, and no memory but that of the result depends on it.
 pub fn references_in(text: &str) -> Vec<ContentIdentifier> {
-    let Some(list) = list_in(text) else { return Vec::new() };
-    let (mut found, mut known) = (Vec::new(), HashSet::new());
-    let mut lines = list.split(LINE_ENDS).map(str::trim).peekable();
+    let Some((before, list)) = split_at_list(text) else { return Vec::new() };
+    let mut found = Found::default();
+    let mut lines = lines_in(list).peekable();
     while let Some(line) = lines.next() {
-        let next = lines.peek().copied().unwrap_or_default();
-        for identifier in identifiers_in_line(line, next) {
-            if found.len() == REFERENCES_MAX {
-                return found;
-            }
-            if KINDS.contains(&identifier.kind) && known.insert(identifier.clone()) {
-                found.push(identifier);
+        let next_line = lines.peek().map_or(Next::Nothing, Next::Line);
+        for (word, next_word) in words_in(line.text) {
+            for identifier in identifiers_in_word(word, next_word.map_or(next_line, Next::Word)) {
+                found.add(identifier, line.page);
             }
         }
     }
-    found
+    if !found.references.is_empty() {
+        for (word, _) in before.split(LINE_ENDS).flat_map(words_in) {
+            identifiers_in_word(word, Next::Nothing).iter().for_each(|identifier| found.remove(identifier));
+        }
+    }
+    found.references.into_iter().filter(|found| !found.is_elsewhere).map(|found| found.identifier).collect()
 }
 
-/// The text after the last heading of a list of references.
-fn list_in(text: &str) -> Option<&str> {
+/// The references that were found, in their order.
+#[derive(Default)]
+struct Found {
+    references: Vec<Reference>,
+    places: HashMap<ContentIdentifier, usize>,
+}
+
+struct Reference {
+    identifier: ContentIdentifier,
+    /// The page of the list that has it first.
+    page: usize,
+    /// Whether it is printed before the list or on another page of it, as the identifier of the article itself is in a footer.
+    is_elsewhere: bool,
+}
+
+impl Found {
+    fn add(&mut self, identifier: ContentIdentifier, page: usize) {
+        if let Some(&at) = self.places.get(&identifier) {
+            let known = &mut self.references[at];
+            known.is_elsewhere |= known.page != page;
+        } else if KINDS.contains(&identifier.kind) && self.references.len() < REFERENCES_MAX {
+            self.places.insert(identifier.clone(), self.references.len());
+            self.references.push(Reference { identifier, page, is_elsewhere: false });
+        }
+    }
+
+    fn remove(&mut self, identifier: &ContentIdentifier) {
+        if let Some(&at) = self.places.get(identifier) {
+            self.references[at].is_elsewhere = true;
+        }
+    }
+}
+
+/// The text before the last heading of a list of references, and the text after it.
+fn split_at_list(text: &str) -> Option<(&str, &str)> {
     let mut end = text.len();
     for line in text.rsplit(LINE_ENDS) {
         if is_heading(line.trim()) {
-            return Some(&text[end..]);
+            return Some((&text[..end - line.len()], &text[end..]));
         }
         end = end.saturating_sub(line.len() + 1);
     }
     None
+}
+
+/// A line that is not empty.
+#[derive(Debug)]
+struct Line<'t> {
+    text: &'t str,
+    page: usize,
+    /// Whether it is the first one after an empty line or the end of a page.
+    follows_gap: bool,
+}
+
+fn lines_in(text: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut follows_gap = false;
+    let pages = text.split(PAGE_END).enumerate();
+    let lines = pages.flat_map(|(page, text)| text.split('\n').map(move |line| (page, line.trim())));
+    lines.filter_map(move |(page, text)| {
+        if text.is_empty() {
+            follows_gap = true;
+            return None;
+        }
+        Some(Line { text, page, follows_gap: std::mem::take(&mut follows_gap) })
+    })
 }
 
 /// Whether a line is the heading of a list of references. A number may precede it, and a colon may follow.
@@ -133,30 +190,54 @@ fn is_heading(line: &str) -> bool {
     HEADINGS.contains(&text.as_str())
 }
 
-/// The identifiers in a line, one by one. `next` is the line after it.
-fn identifiers_in_line(line: &str, next: &str) -> impl Iterator<Item = ContentIdentifier> {
-    let (mut words, mut before) = (line.split_whitespace().peekable(), None);
-    let in_words = std::iter::from_fn(move || {
-        let word = words.next()?;
-        let label = before.replace(word).and_then(label_in);
-        Some(identifiers_in_word(word, label, words.peek().is_none().then_some(next)))
-    });
-    in_words.flatten()
+/// A word, with the label before it.
+#[derive(Clone, Copy)]
+struct Word<'t> {
+    text: &'t str,
+    label: Option<&'static str>,
 }
 
-/// The identifiers in a word after a word with a label. The last word of a line comes with the next line.
-fn identifiers_in_word(word: &str, label: Option<&str>, next: Option<&str>) -> Vec<ContentIdentifier> {
-    if word.len() > WORD_BYTES_MAX {
+/// The words of a line, each with the next one in the line.
+fn words_in(line: &str) -> impl Iterator<Item = (Word<'_>, Option<&str>)> {
+    let (mut words, mut before) = (line.split_whitespace().peekable(), None);
+    std::iter::from_fn(move || {
+        let text = words.next()?;
+        let label = before.replace(text).and_then(label_in);
+        Some((Word { text, label }, words.peek().copied()))
+    })
+}
+
+/// The text after a word.
+#[derive(Clone, Copy)]
+enum Next<'t> {
+    /// A word of the same line.
+    Word(&'t str),
+    /// Another line.
+    Line(&'t Line<'t>),
+    Nothing,
+}
+
+/// The identifiers in a word that end there.
+fn identifiers_in_word(word: Word<'_>, next: Next<'_>) -> Vec<ContentIdentifier> {
+    if word.text.len() > WORD_BYTES_MAX {
         return Vec::new();
     }
-    let word = word.trim_start_matches(['(', '[', '<', '{', '"', '\'', '\u{201c}', ',', ';']);
-    let Some(start) = start_of(word, label) else { return Vec::new() };
+    let text = word.text.trim_start_matches(['(', '[', '<', '{', '"', '\'', '\u{201c}', ',', ';']);
+    let Some(start) = start_of(text, word.label) else { return Vec::new() };
     let (name, ending) = split_ending(start.name);
     // Dashes and ligatures of a typesetter are no part of an identifier, so the text does not have the right one.
-    if !name.is_ascii() || next.is_some_and(|next| may_continue(name, ending, next)) {
+    if !name.is_ascii() || is_cut(name) {
         return Vec::new();
     }
-    ContentIdentifier::read(&format!("{}{name}", start.label))
+    let mut found = ContentIdentifier::read(&format!("{}{name}", start.label));
+    found.retain(|identifier| match next {
+        // These have a fixed length.
+        Next::Word(_) if matches!(identifier.kind, IdentifierKind::Arxiv | IdentifierKind::Pmid) => true,
+        Next::Word(next) => !may_continue_after_blank(ending, next),
+        Next::Line(next) => !may_continue_in_line(ending, next),
+        Next::Nothing => true,
+    });
+    found
 }
 
 /// A word that begins as an identifier does.
@@ -212,29 +293,32 @@ fn split_ending(word: &str) -> (&str, &str) {
     (name, &word[name.len()..])
 }
 
-/// Whether an identifier at the end of a line may go on in the next line.
-fn may_continue(name: &str, ending: &str, next: &str) -> bool {
-    if next.is_empty() {
-        // Also before an empty line, an identifier does not end so.
-        return name.ends_with(['-', '/', '_', '(', '=', '%']);
-    }
-    if name.ends_with(['-', '/', '_', '(', '=', '%', '\u{ad}', '\u{2010}'])
-        || name.matches('(').count() > name.matches(')').count()
-    {
-        return true;
-    }
-    if begins_entry(next) {
+/// Whether an identifier does not end so.
+fn is_cut(name: &str) -> bool {
+    name.ends_with(['-', '/', '_', '(', '=', '%']) || name.matches('(').count() > name.matches(')').count()
+}
+
+/// Whether an identifier may go on after a blank, which printers leave after the points in it: `10.1016/j. jcp.2004`.
+fn may_continue_after_blank(ending: &str, next: &str) -> bool {
+    matches!(ending, "." | ":")
+        && next.starts_with(|first: char| first.is_lowercase() || first.is_ascii_digit())
+}
+
+/// Whether an identifier at the end of a line may go on in the next one.
+fn may_continue_in_line(ending: &str, next: &Line<'_>) -> bool {
+    if begins_entry(next.text) {
         return false;
     }
-    // After punctuation, a word that starts like a name or a sentence is no part of an identifier.
-    let first = next.split_whitespace().next().unwrap_or_default();
+    // After punctuation or an empty line, a word that starts like a name or a sentence is no part of an identifier.
+    let first = next.text.split_whitespace().next().unwrap_or_default();
     let mut letters = first.chars();
     let is_capitalised = letters.next().is_some_and(char::is_uppercase)
         && letters
             .next()
             .is_some_and(|second| second.is_lowercase() || matches!(second, '.' | '\'' | '\u{2019}'))
         && first.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '\'' | '\u{2019}' | '-' | ':'));
-    !(is_capitalised && !ending.is_empty() && next.contains(char::is_whitespace))
+    let is_separate = !ending.is_empty() || next.follows_gap;
+    !(is_capitalised && is_separate && next.text.contains(char::is_whitespace))
 }
 
 /// Whether a line begins another entry of the list: `[12]`, `12.`, `(12)`, or a bullet.
@@ -337,7 +421,20 @@ mod tests {
             ("[1] doi:10.1000/abc\nSmith", &[]),
             ("[1] doi:10.1000/abc-", &[]),
             ("[1] doi:10.1000/s\u{2013}12 next", &[]),
+            // So may the next column or page.
+            ("[1] doi:10.1016/j.jcp\n\n.2004.11.026", &[]),
+            ("[1] doi:10.1016/j.jcp\n\n\u{c}2004.11.026", &[]),
+            ("[1] doi:10.1016/j.jcp\n\njcp.2004.11.026 Seen", &[]),
+            // So may the next word.
+            ("[1] doi:10.1016/j. jcp.2004, x", &[]),
+            ("[1] doi:10.1016/j.jcp. 2004.11, x", &[]),
+            ("[1] doi:10.1016/j.jcp- 2004.11, x", &[]),
+            ("[1] doi:10.1016/j.jcp(20 04), x", &[]),
             // It cannot.
+            ("[1] doi:10.1000/abc. Seen, x", &["doi 10.1000/abc"]),
+            ("[1] doi:10.1000/abc, seen, x", &["doi 10.1000/abc"]),
+            ("[1] arXiv:1706.03762. 2017, x", &["arxiv 1706.03762"]),
+            ("doi:10.1000/abc\n\n\u{c}[2] B.", &["doi 10.1000/abc"]),
             ("[1] doi:10.1000/abc\n[2] B.", &["doi 10.1000/abc"]),
             ("[1] doi:10.1000/abc\n2. B.", &["doi 10.1000/abc"]),
             ("doi:10.1000/abc.\nSmith, J. A title.", &["doi 10.1000/abc"]),
@@ -348,6 +445,22 @@ mod tests {
         ] {
             assert_eq!(found(list), expected, "{list:?}");
         }
+    }
+
+    /// The footer of a page is no reference, so an article does not cite itself.
+    #[test]
+    fn identifiers_that_are_printed_elsewhere_are_no_references() {
+        let footer = "https://doi.org/10.1371/journal.pone.0123456 June 1, 2020";
+        let list =
+            "References\n[1] doi:10.1000/one, x\n[2] doi:10.1000/two, https://doi.org/10.1000/two, x\n";
+        let values =
+            |text: &str| references_in(text).into_iter().map(|found| found.value).collect::<Vec<_>>();
+        let expected = ["10.1000/one", "10.1000/two"];
+        assert_eq!(values(&format!("An article\n{footer} 1/2\n\u{c}{list}{footer} 2/2\n\u{c}")), expected);
+        // The heading can be on the first page, and the identifier at the end of a line.
+        let text = format!("{list}{footer} 1/2\n\u{c}[3] x\n{footer} 2/2\n\u{c}");
+        assert_eq!(values(&text), expected);
+        assert_eq!(values(&format!("doi:10.1000/self\nx\n{list}doi:10.1000/self")), expected);
     }
 
     #[test]

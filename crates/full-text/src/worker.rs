@@ -42,7 +42,7 @@ pub fn run_worker(arguments: impl Iterator<Item = OsString>) -> u8 {
     };
     let Ok(mut report) = take_stderr() else { return EXIT_CODE };
     let mut command = Command::new(&program);
-    command.args(["-q", "-enc", "UTF-8", "-nopgbrk", "-l", &pages.to_string(), "-", "-"]);
+    command.args(["-q", "-enc", "UTF-8", "-l", &pages.to_string(), "-", "-"]);
     end_first_without_memory();
     if restrict(&program) && limit(memory_bytes, secs) {
         // It returns only the error, which nobody reads.

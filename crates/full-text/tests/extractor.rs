@@ -50,7 +50,7 @@ fn a_program_gets_the_pdf_and_nothing_else() {
     let output =
         run_stub("echo \"$@\"; env | grep -v -e ^PWD= -e ^OLDPWD= -e ^SHLVL= -e ^_=; pwd; cat", limits())
             .unwrap();
-    assert_eq!(output, "-q -enc UTF-8 -nopgbrk -l 2000 - -\n/\n%PDF-1.4 and more\n");
+    assert_eq!(output, "-q -enc UTF-8 -l 2000 - -\n/\n%PDF-1.4 and more\n");
 }
 
 /// A program that fills the memory of the machine ends before oaimend does.
