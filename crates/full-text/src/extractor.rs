@@ -1,6 +1,8 @@
 //! The text of a PDF, by pdftotext in a process without rights.
 
 use oaimend_oai::named_enum;
+#[cfg(unix)]
+use rustix::process::Signal;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -16,16 +18,19 @@ pub const PDFTOTEXT: &str = "pdftotext";
 /// A PDF that each pdftotext reads, uncompressed, and the text in it.
 const PROBE: &[u8] = include_bytes!("probe.pdf");
 const PROBE_TEXT: &str = "oaimend reads full texts";
-/// The signal of a process that used its CPU time, on Linux.
+/// The signals of a process that did something wrong itself. Others come from outside: when the service stops, or when the
+/// machine has no memory left.
 #[cfg(unix)]
-const SIGXCPU: i32 = 24;
+const CRASHES: [Signal; 5] = [Signal::SEGV, Signal::ABORT, Signal::BUS, Signal::ILL, Signal::FPE];
 
 /// The limits for one PDF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLimits {
     /// The address space of the process, in bytes.
     pub memory_bytes: u64,
-    /// The longest time of the process, whether it computes or waits. Its CPU time has the same limit in whole seconds.
+    /// The CPU time of the process, in whole seconds.
+    pub cpu_time: Duration,
+    /// The longest time of the process. It needs all of that only if it waits for other processes of the machine.
     pub time: Duration,
     /// Maximum length of the text, in bytes.
     pub text_bytes: usize,
@@ -35,7 +40,8 @@ pub struct TextLimits {
 
 impl Default for TextLimits {
     fn default() -> Self {
-        Self { memory_bytes: 512 << 20, time: Duration::from_secs(30), text_bytes: 16 << 20, pages: 2_000 }
+        let (cpu_time, time) = (Duration::from_secs(30), Duration::from_secs(60));
+        Self { memory_bytes: 512 << 20, cpu_time, time, text_bytes: 16 << 20, pages: 2_000 }
     }
 }
 
@@ -45,12 +51,14 @@ named_enum! {
     pub enum TextFailure {
         /// pdftotext cannot read the PDF: it is damaged, or encrypted, or takes too much memory.
         Unreadable = "unreadable",
-        /// The process took too long.
+        /// The process used all its CPU time.
         TimeExceeded = "time-exceeded",
         /// The text is too long.
         TextTooLong = "text-too-long",
-        /// A signal ended the process.
+        /// A fault ended the process.
         Crashed = "crashed",
+        /// The process was ended from outside, or waited too long for the machine. The PDF can be read later.
+        Interrupted = "interrupted",
         /// No PDF can be read on this machine: without Landlock in the kernel, or without a pdftotext that works.
         Unavailable = "unavailable",
     }
@@ -90,7 +98,7 @@ impl TextExtractor {
     ///
     /// # Errors
     ///
-    /// There is none. The same PDF fails again, unless the process is unavailable.
+    /// There is none. The same PDF fails again, unless the process is interrupted or unavailable.
     pub async fn text(&self, pdf: &[u8]) -> Result<String, TextFailure> {
         let read = self.read(pdf).await;
         let is_refused = matches!(read, Err(TextFailure::Unreadable | TextFailure::Crashed));
@@ -114,17 +122,17 @@ impl TextExtractor {
         end_group(group);
         // It is gone if this fails.
         let _ = child.kill().await;
-        let text = worked.map_err(|_| TextFailure::TimeExceeded)??;
-        check(status.ok_or(TextFailure::TimeExceeded)?)?;
+        let text = worked.map_err(|_| TextFailure::Interrupted)??;
+        check(status.ok_or(TextFailure::Interrupted)?)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     fn start(&self) -> std::io::Result<Child> {
-        let TextLimits { memory_bytes, time, pages, .. } = self.limits;
+        let TextLimits { memory_bytes, cpu_time, pages, .. } = self.limits;
         let mut command = Command::new(&self.worker);
         command
             .args(&self.arguments)
-            .args([memory_bytes.to_string(), time.as_secs().max(1).to_string(), pages.to_string()])
+            .args([memory_bytes.to_string(), cpu_time.as_secs().max(1).to_string(), pages.to_string()])
             .arg(&self.program)
             // Variables lead libraries to other files. Texts do not depend on the language of the service.
             .env_clear()
@@ -180,10 +188,12 @@ fn check(status: ExitStatus) -> Result<(), TextFailure> {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt as _;
-        match status.signal() {
-            Some(SIGXCPU) => return Err(TextFailure::TimeExceeded),
-            Some(_) => return Err(TextFailure::Crashed),
-            None => {}
+        if let Some(signal) = status.signal() {
+            return Err(match signal {
+                signal if signal == Signal::XCPU.as_raw() => TextFailure::TimeExceeded,
+                signal if CRASHES.iter().any(|crash| crash.as_raw() == signal) => TextFailure::Crashed,
+                _ => TextFailure::Interrupted,
+            });
         }
     }
     Err(TextFailure::Unreadable)
@@ -193,7 +203,7 @@ fn check(status: ExitStatus) -> Result<(), TextFailure> {
 fn end_group(id: Option<u32>) {
     #[cfg(unix)]
     {
-        use rustix::process::{Pid, Signal, kill_process_group};
+        use rustix::process::{Pid, kill_process_group};
         let group = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
             // It has ended if this fails.

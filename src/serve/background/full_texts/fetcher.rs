@@ -137,6 +137,10 @@ impl Fetcher<'_> {
                 return Fetched::Read(named.collect());
             }
             Err(TextFailure::Unavailable) => return Fetched::NotNow(NotNow::Unavailable),
+            Err(TextFailure::Interrupted) => {
+                let why = "pdftotext was ended from outside, or the machine is too busy".to_owned();
+                return Fetched::Later(FullTextOutcome::Later, None, why);
+            }
             Err(TextFailure::Unreadable) => FullTextOutcome::Unreadable,
             Err(TextFailure::TimeExceeded) => FullTextOutcome::TimeExceeded,
             Err(TextFailure::TextTooLong) => FullTextOutcome::TextTooLong,
