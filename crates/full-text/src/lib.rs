@@ -14,6 +14,6 @@ mod worker;
 
 pub use extractor::{COMMAND, PDFTOTEXT, TextExtractor, TextFailure, TextLimits, find_program};
 pub use hosts::{AllowedHost, FullTextHosts, URLS_MAX};
-pub use references::{REFERENCES_MAX, references_in};
+pub use references::{REFERENCES_BYTES_MAX, REFERENCES_MAX, references_in};
 #[cfg(target_os = "linux")]
 pub use worker::run_worker;
