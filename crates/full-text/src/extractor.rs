@@ -113,18 +113,18 @@ impl TextExtractor {
 
     async fn read(&self, pdf: &[u8]) -> Result<String, TextFailure> {
         let mut child = self.start().map_err(|_| TextFailure::Unavailable)?;
-        let worked = tokio::time::timeout(self.limits.time, self.exchange(&mut child, pdf)).await;
-        let group = child.id();
-        let status = match &worked {
-            Ok(Ok(_)) => tokio::time::timeout(self.limits.time, child.wait()).await.ok().and_then(Result::ok),
-            _ => None,
-        };
-        end_group(group);
+        // It ends all processes of the group, also if nobody waits for the text any more.
+        let group = ProcessGroup(child.id());
+        let ended = tokio::time::timeout(self.limits.time, async {
+            let text = self.exchange(&mut child, pdf).await?;
+            check(child.wait().await.map_err(|_| TextFailure::Interrupted)?)?;
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        });
+        let ended = ended.await;
+        drop(group);
         // It is gone if this fails.
         let _ = child.kill().await;
-        let text = worked.map_err(|_| TextFailure::Interrupted)??;
-        check(status.ok_or(TextFailure::Interrupted)?)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        ended.unwrap_or(Err(TextFailure::Interrupted))
     }
 
     fn start(&self) -> std::io::Result<Child> {
@@ -199,17 +199,19 @@ fn check(status: ExitStatus) -> Result<(), TextFailure> {
     Err(TextFailure::Unreadable)
 }
 
-/// Ends what the process has started, which root could do in spite of the limit.
-fn end_group(id: Option<u32>) {
-    #[cfg(unix)]
-    {
-        use rustix::process::{Pid, kill_process_group};
-        let group = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(group) = group {
-            // It has ended if this fails.
-            let _ = kill_process_group(group, Signal::KILL);
+/// The process and all that it has started, which root could do in spite of the limit. They end when this is dropped.
+struct ProcessGroup(Option<u32>);
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, kill_process_group};
+            let group = self.0.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+            if let Some(group) = group {
+                // It has ended if this fails.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
         }
     }
-    #[cfg(not(unix))]
-    let _ = id;
 }

@@ -3,7 +3,7 @@
 //!
 //! [`FullTextHosts`] chooses the URLs of a record, and [`references_in`] reads identifiers from a text. Both are pure.
 //! [`TextExtractor`] runs pdftotext of poppler for one PDF in a process of its own, because a PDF is hostile: the process
-//! reads no file but programs and libraries, opens no connection, and ends when it takes too much time or memory.
+//! reads no file but programs and libraries, opens no connection over TCP, and ends when it takes too much time or memory.
 //! [`run_worker`] is what this process runs at first: `oaimend full-text-worker`, a command that only oaimend starts.
 
 mod extractor;

@@ -5,7 +5,7 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use rustix::stdio::{dup2_stderr, stderr};
 use std::ffi::OsString;
 use std::fs::File;
@@ -44,7 +44,9 @@ pub fn run_worker(arguments: impl Iterator<Item = OsString>) -> u8 {
     let mut command = Command::new(&program);
     command.args(["-q", "-enc", "UTF-8", "-l", &pages.to_string(), "-", "-"]);
     end_first_without_memory();
-    if restrict(&program) && limit(memory_bytes, secs) {
+    // Without oaimend, nobody reads the text.
+    let ends_with_parent = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
+    if ends_with_parent && restrict(&program) && limit(memory_bytes, secs) {
         // It returns only the error, which nobody reads.
         let _ = command.exec();
     }
