@@ -248,7 +248,7 @@ const REFUSED: &[(usize, &str)] = &[
 #[test]
 fn full_texts_that_cannot_be_read_are_refused_once() {
     let site = Site::new(REFUSED, |target, _| match target {
-        "/robots.txt" => Reply::redirect(302, "http://other.example/robots.txt"),
+        "/robots.txt" => Reply::redirect(302, "/elsewhere.txt"),
         "/large.pdf" => Reply::whole(200, "", [PDF.as_bytes(), &[b' '; 10_000]].concat()),
         "/elsewhere.pdf" => Reply::redirect(302, "http://127.0.0.2:1/1.pdf"),
         "/login.pdf" => Reply::whole(200, "Content-Type: application/pdf", "<html>Log in</html>"),
@@ -314,23 +314,44 @@ fn robots_txt_is_followed() {
 }
 
 #[test]
-fn a_server_says_when_a_full_text_is_fetched_again() {
-    let site = Site::new(CITING, |target, count| match (target, count) {
-        ("/2.pdf", 0) => Reply::new(503, "Retry-After: 1"),
-        (target, _) => file(target),
+fn a_server_that_is_busy_is_left_alone() {
+    let fields: &[(usize, &str)] =
+        &[(2, "<dc:relation>BASE/busy.pdf</dc:relation><dc:relation>BASE/2.pdf</dc:relation>")];
+    let site = Site::new(fields, |target, _| match target {
+        "/busy.pdf" => Reply::new(503, "Retry-After: 1"),
+        target => file(target),
     });
     let program = site.start();
+    // The second URL works.
     wait_for_outcomes(&program, &[("read", 1)]);
-    assert_eq!((outcomes(&program, "later"), site.requests("/2.pdf").len()), (1, 2));
-    // A server that says nothing is left alone for an hour, and one without robots.txt too.
-    for path in ["/robots.txt", "/2.pdf"] {
-        let site = Site::new(
-            CITING,
-            move |target, _| if target == path { Reply::new(500, "") } else { file(target) },
-        );
+    assert_eq!((outcomes(&program, "later"), site.requests("/busy.pdf").len()), (0, 1));
+    let site = Site::new(CITING, |target, _| match target {
+        "/2.pdf" => Reply::new(503, "Retry-After: 1"),
+        target => file(target),
+    });
+    let program = site.start();
+    wait_for_outcomes(&program, &[("later", 1)]);
+    assert_eq!(site.requests("/2.pdf").len(), 1);
+}
+
+#[test]
+fn nothing_is_fetched_without_robots_txt() {
+    let replies: [fn() -> Reply; 3] = [
+        || Reply::new(500, ""),
+        || Reply::new(408, ""),
+        || Reply::redirect(302, "http://127.0.0.2:1/robots.txt"),
+    ];
+    for reply in replies {
+        let site = Site::new(CITING, move |target, _| match target {
+            "/robots.txt" => reply(),
+            other => panic!("{other} is not allowed"),
+        });
         let program = site.start();
-        wait_for_outcomes(&program, &[("later", 1)]);
-        assert_eq!(site.requests(path).len(), 1, "{path}");
+        wait_for("robots.txt is requested", || (!site.requests("/robots.txt").is_empty()).then_some(()));
+        let waiting = || metric(&program, "oaimend_full_texts_waiting{repository=\"x\"}");
+        wait_for("it waits", || (waiting() == Some(1)).then_some(()));
+        // No attempt was made.
+        assert_eq!((outcomes(&program, "later"), site.requests("/robots.txt").len()), (0, 1));
     }
 }
 

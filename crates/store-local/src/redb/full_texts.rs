@@ -93,7 +93,20 @@ fn put(
     let mut waiting = writing.open_table(WAITING)?;
     let mut counts = writing.open_table(COUNTS)?;
     let mut count = counts.get(repository)?.map_or(0, |count| count.value());
-    let former = items.remove((repository, identifier))?.and_then(|row| read_item(row.value()));
+    let row = items.remove((repository, identifier))?.map(|row| read_item(row.value()));
+    if row.as_ref().is_none_or(Option::is_none) && text.is_none() {
+        // Its time is not known, if it waits.
+        let of_repository = (repository, i64::MIN, "")..;
+        let is_other = |(of, _, other): (&str, i64, &str)| (of, other) != (repository, identifier);
+        let mut removed = 0;
+        waiting.retain_in(of_repository, |key, ()| {
+            let is_kept = is_other(key);
+            removed += u64::from(!is_kept);
+            is_kept
+        })?;
+        count = count.saturating_sub(removed);
+    }
+    let former = row.flatten();
     if let Some(secs) = former.and_then(|former| former.not_before_secs())
         && waiting.remove((repository, secs.0, identifier))?.is_some()
     {

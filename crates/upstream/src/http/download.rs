@@ -94,20 +94,45 @@ impl Downloader {
         accept: &'static str,
         bytes_max: usize,
     ) -> Result<Download, DownloadError> {
+        // A person has named the host, and a private one on purpose.
+        let reach = if self.allows_private || names_private_host(url) { Reach::Any } else { Reach::Public };
+        self.get_in(reach, url, accept, bytes_max).await
+    }
+
+    /// The same for a URL whose host nobody has allowed: it must have a public address.
+    ///
+    /// # Errors
+    ///
+    /// There is no whole response.
+    pub async fn get_public(
+        &self,
+        url: &Url,
+        accept: &'static str,
+        bytes_max: usize,
+    ) -> Result<Download, DownloadError> {
+        self.get_in(Reach::Public, url, accept, bytes_max).await
+    }
+
+    async fn get_in(
+        &self,
+        reach: Reach,
+        url: &Url,
+        accept: &'static str,
+        bytes_max: usize,
+    ) -> Result<Download, DownloadError> {
         tokio::select! {
-            download = self.exchange(url, accept, bytes_max) => download,
+            download = self.exchange(reach, url, accept, bytes_max) => download,
             () = self.clock.deadline(EXCHANGE_MAX) => Err(late(EXCHANGE_MAX)),
         }
     }
 
     async fn exchange(
         &self,
+        reach: Reach,
         url: &Url,
         accept: &'static str,
         bytes_max: usize,
     ) -> Result<Download, DownloadError> {
-        // A person has named the host, and a private one on purpose.
-        let reach = if self.allows_private || names_private_host(url) { Reach::Any } else { Reach::Public };
         reach.check_literal(url).map_err(|refused| DownloadError::AddressRefused(refused.to_string()))?;
         let uri =
             Uri::try_from(url.as_str()).map_err(|error| DownloadError::NoResponse(error.to_string()))?;
@@ -187,5 +212,8 @@ mod tests {
             let got = downloader.get(&url.parse().expect("a literal URL"), "application/pdf", 10).await;
             assert!(matches!(got, Err(DownloadError::AddressRefused(_))), "{url}: {got:?}");
         }
+        let private = "http://127.0.0.1:1/robots.txt".parse().expect("a literal URL");
+        let got = downloader.get_public(&private, "text/plain", 10).await;
+        assert!(matches!(got, Err(DownloadError::AddressRefused(_))), "{got:?}");
     }
 }

@@ -1,11 +1,12 @@
 //! Fetches one full text of an item, and reads its references.
 
-use super::hosts::{Hosts, RobotsRule};
+use super::hosts::{Hosts, RobotsRule, UNREACHABLE_KEPT};
 use crate::serve::telemetry::labels::FullTextOutcome;
 use oaimend_full_text::{FullTextHosts, TextExtractor, TextFailure, references_in};
 use oaimend_upstream::{Download, DownloadError, Downloader};
 use robotxt::{AccessResult, BYTE_LIMIT};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use url::Url;
 
 /// Maximum number of redirects of a full text, and of a robots.txt (RFC 9309, 2.3.1.2).
@@ -15,6 +16,10 @@ const HEADER_BYTES: usize = 1_024;
 const HEADER: &[u8] = b"%PDF-";
 /// Longest wait for a further request of one full text: after its robots.txt, a redirect, or another URL.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(700);
+/// A wait for a host that is part of a fetch.
+const WAIT_IGNORED: Duration = Duration::from_secs(1);
+/// A wait of the usual pace, after which the first URL of an item is requested. A longer one is a pause.
+pub(super) const WAIT_SHORT: Duration = Duration::from_secs(60);
 /// How long an item waits if robots.txt forbids its full text.
 const ROBOTS_WAIT: Duration = Duration::from_secs(30 * 86_400);
 
@@ -28,6 +33,10 @@ pub(super) struct Fetcher<'a> {
     pub(super) gap: Duration,
     /// Longest full text, in bytes.
     pub(super) bytes_max: usize,
+    /// Maximum number of files that are in memory at a time, over all repositories.
+    pub(super) files: &'a Semaphore,
+    /// Whether the mapping is still the one that this was made for.
+    pub(super) is_current: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 /// The result for the full texts of an item.
@@ -46,22 +55,47 @@ pub(super) enum Fetched {
 /// Why nothing was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotNow {
-    Pace,
+    /// The host may not be requested for this time.
+    Pace(Duration),
+    /// The mapping has changed meanwhile.
+    Changed,
     Unavailable,
 }
 
 impl Fetcher<'_> {
+    /// Whether one of these URLs may be requested now. The robots.txt of its host is fetched if it is not known.
+    pub(super) async fn prepare(&self, urls: &[Url]) -> Result<(), NotNow> {
+        let mut shortest = None;
+        for url in urls.iter().filter(|url| self.allowed.allow(url)) {
+            let mut wait = self.hosts.wait(url);
+            if wait <= WAIT_IGNORED {
+                // A refused address ends the fetch with its outcome.
+                if self.robots_rule(url).await != Ok(RobotsRule::Unreachable) {
+                    return Ok(());
+                }
+                if !(self.is_current)() {
+                    return Err(NotNow::Changed);
+                }
+                wait = self.hosts.wait(url).max(WAIT_IGNORED);
+            }
+            shortest = Some(shortest.unwrap_or(wait).min(wait));
+            // The first URL is the best one, so the others are for a longer pause.
+            if wait <= WAIT_SHORT {
+                break;
+            }
+        }
+        shortest.map_or(Ok(()), |wait| Err(NotNow::Pace(wait)))
+    }
+
     /// Reads the first full text among these URLs that can be read.
     pub(super) async fn fetch(&self, urls: &[Url]) -> Fetched {
         let mut last = Fetched::Refused(FullTextOutcome::Redirect, "its host is not allowed".to_owned());
-        // Only the first request can be left for later. The others wait, because nothing is stored before the last one.
-        if urls.iter().find(|url| self.allowed.allow(url)).is_some_and(|url| !self.hosts.is_ready(url)) {
-            return Fetched::NotNow(NotNow::Pace);
-        }
         for url in urls.iter().filter(|url| self.allowed.allow(url)) {
-            last = self.fetch_one(url.clone()).await;
-            if !matches!(last, Fetched::Refused(..)) {
-                return last;
+            match (self.fetch_one(url.clone()).await, &last) {
+                // One that may be read later counts more than one that cannot be read.
+                (Fetched::Refused(..), Fetched::Later(..)) => {}
+                (result @ (Fetched::Refused(..) | Fetched::Later(..)), _) => last = result,
+                (result, _) => return result,
             }
         }
         last
@@ -70,26 +104,33 @@ impl Fetcher<'_> {
     async fn fetch_one(&self, mut url: Url) -> Fetched {
         for _ in 0..=REDIRECTS_MAX {
             match self.robots_rule(&url).await {
-                RobotsRule::Allowed => {}
-                RobotsRule::Disallowed => {
+                Ok(RobotsRule::Allowed) => {}
+                Ok(RobotsRule::Disallowed) => {
                     let why = format!("robots.txt of {} forbids it", host(&url));
                     return Fetched::Later(FullTextOutcome::Robots, Some(ROBOTS_WAIT), why);
                 }
-                RobotsRule::Unknown | RobotsRule::Unreachable => {
+                Ok(RobotsRule::Unknown | RobotsRule::Unreachable) => {
                     let why = format!("robots.txt of {} cannot be reached", host(&url));
                     return Fetched::Later(FullTextOutcome::Later, None, why);
                 }
+                Err(why) => return Fetched::Refused(FullTextOutcome::Address, why),
             }
+            let _exchange = self.hosts.exchange(&url).await;
             if let Err(wait) = self.turn(&url).await {
                 let why = format!("{} wants no request now", host(&url));
                 return Fetched::Later(FullTextOutcome::Later, Some(wait), why);
             }
+            if !(self.is_current)() {
+                return Fetched::NotNow(NotNow::Changed);
+            }
+            let Ok(_file) = self.files.acquire().await else { return Fetched::NotNow(NotNow::Changed) };
             let download = match self.downloader.get(&url, "application/pdf", self.bytes_max).await {
                 Ok(download) => download,
                 Err(DownloadError::AddressRefused(why)) => {
                     return Fetched::Refused(FullTextOutcome::Address, why);
                 }
                 Err(DownloadError::NoResponse(why)) => {
+                    self.hosts.pause(&url, UNREACHABLE_KEPT);
                     return Fetched::Later(FullTextOutcome::Later, None, why);
                 }
             };
@@ -159,43 +200,61 @@ impl Fetcher<'_> {
         Ok(())
     }
 
-    /// The rule of robots.txt for a URL. The file is fetched if it is not known.
-    async fn robots_rule(&self, url: &Url) -> RobotsRule {
+    /// The rule of robots.txt for a URL. The file is fetched if it is not known. The error says why the address of the host
+    /// is refused.
+    async fn robots_rule(&self, url: &Url) -> Result<RobotsRule, String> {
         let known = self.hosts.rule(url);
         if known != RobotsRule::Unknown {
-            return known;
+            return Ok(known);
         }
         let mut file = url.clone();
         file.set_path("/robots.txt");
         file.set_query(None);
-        self.fetch_robots(url, file).await;
-        self.hosts.rule(url)
-    }
-
-    async fn fetch_robots(&self, of: &Url, mut file: Url) {
-        for _ in 0..=REDIRECTS_MAX {
-            if self.turn(&file).await.is_err() {
-                return self.hosts.set_robots(of, AccessResult::Unreachable);
+        let mut to = file;
+        for count in 0..=REDIRECTS_MAX {
+            let _exchange = self.hosts.exchange(&to).await;
+            let is_late = self.turn(&to).await.is_err();
+            if is_late || !(self.is_current)() {
+                return Ok(RobotsRule::Unreachable);
             }
-            match self.downloader.get(&file, "text/plain", BYTE_LIMIT).await {
+            // A redirect may lead to any host (RFC 9309, 2.3.1.2).
+            let got = if self.allowed.allow(&to) {
+                self.downloader.get(&to, "text/plain", BYTE_LIMIT).await
+            } else {
+                self.downloader.get_public(&to, "text/plain", BYTE_LIMIT).await
+            };
+            match got {
                 Ok(download) => match download.status {
-                    200 => return self.hosts.set_robots(of, AccessResult::Successful(&download.body)),
-                    301 | 302 | 303 | 307 | 308 => match next(&file, &download) {
-                        Some(to) if self.allowed.allow(&to) => file = to,
-                        _ => return self.hosts.set_robots(of, AccessResult::Unavailable),
+                    200 => self.hosts.set_robots(url, AccessResult::Successful(&download.body)),
+                    301 | 302 | 303 | 307 | 308 => match next_robots(&download) {
+                        Some(next) => {
+                            to = next;
+                            continue;
+                        }
+                        None => self.hosts.set_robots(url, AccessResult::Unreachable),
                     },
-                    429 | 500.. => {
+                    408 | 425 | 429 | 500.. => {
+                        self.hosts.set_robots(url, AccessResult::Unreachable);
                         let wait = download.retry_after_secs.map(Duration::from_secs);
-                        self.hosts.pause(of, wait.unwrap_or_default());
-                        return self.hosts.set_robots(of, AccessResult::Unreachable);
+                        self.hosts.pause(url, wait.unwrap_or_default());
                     }
-                    _ => return self.hosts.set_robots(of, AccessResult::Unavailable),
+                    _ => self.hosts.set_robots(url, AccessResult::Unavailable),
                 },
-                Err(_) => return self.hosts.set_robots(of, AccessResult::Unreachable),
+                Err(DownloadError::AddressRefused(why)) if count == 0 => return Err(why),
+                Err(_) => self.hosts.set_robots(url, AccessResult::Unreachable),
             }
+            return Ok(self.hosts.rule(url));
         }
-        self.hosts.set_robots(of, AccessResult::TooManyRedirects);
+        self.hosts.set_robots(url, AccessResult::TooManyRedirects);
+        Ok(self.hosts.rule(url))
     }
+}
+
+/// The target of a redirect of a robots.txt, which has no secrets.
+fn next_robots(download: &Download) -> Option<Url> {
+    let to = download.location.clone()?;
+    let is_safe = to.username().is_empty() && to.password().is_none();
+    (is_safe && matches!(to.scheme(), "http" | "https")).then_some(to)
 }
 
 /// The target of a redirect. One from https to http is none.

@@ -3,7 +3,7 @@
 //! The place in the mirror up to which the records were examined is stored, so each record is examined once, and again when
 //! it changes. A full text is fetched again only if its URLs have changed.
 
-use super::fetcher::{Fetched, Fetcher, NotNow};
+use super::fetcher::{Fetched, Fetcher, NotNow, WAIT_SHORT};
 use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::Telemetry;
 use crate::serve::telemetry::labels::FullTextOutcome;
@@ -13,11 +13,10 @@ use oaimend_record::RecordDocument;
 use oaimend_repository::{Failure, RecordView};
 use oaimend_resolver::ResolvedSources;
 use oaimend_store::{
-    FollowedFullTexts, FullText, FullTextState, Identifier, ListFilter, ListQuery, MirrorError, Prefix,
-    RecordStatus, RepositoryId, SaveError, StoredRecord,
+    CollectionVersion, FollowedFullTexts, FullText, FullTextState, Identifier, ListFilter, ListQuery,
+    MirrorError, Prefix, RecordStatus, RepositoryId, SaveError, StoredRecord,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use url::Url;
 
@@ -29,8 +28,8 @@ const PAGE_RECORDS_MAX: usize = 100;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of pages of records in one step.
 const PAGES_MAX: usize = 20;
-/// Maximum number of items in one step whose time has come.
-const DUE_MAX: usize = 20;
+/// Maximum number of items that one step looks at, whose time has come.
+const DUE_MAX: usize = 500;
 /// Maximum number of items whose full texts are fetched in one step, so that other repositories have their turns.
 const FETCHED_MAX: usize = 20;
 /// Maximum number of attempts at the full texts of an item.
@@ -47,8 +46,10 @@ pub(super) struct Follower<'a> {
     pub(super) sources: &'a Arc<ResolvedSources>,
     pub(super) repository: &'a str,
     pub(super) fetcher: Fetcher<'a>,
-    /// The number of items whose full texts this step has fetched.
-    pub(super) fetched: AtomicUsize,
+    /// The formats of the mirror; empty: all of the source.
+    pub(super) prefixes: &'a [String],
+    /// What else determines which full texts can be read.
+    pub(super) definition: String,
 }
 
 /// How a step ended.
@@ -92,12 +93,12 @@ impl Follower<'_> {
     /// The mirror or a store cannot be used. The next step continues.
     pub(super) async fn step(&self) -> Result<Step, Failure> {
         let Some(prefix) = self.format().await? else { return Ok(Step::Done) };
-        let stepped = match self.fetch_due(&prefix).await {
-            Ok(()) => self.follow(&prefix).await,
+        let stepped = match self.follow(&prefix).await {
+            Ok(()) => self.fetch_due(&prefix).await,
             stopped => stopped,
         };
         match stepped {
-            Ok(()) | Err(Stop::NotNow(NotNow::Pace)) => Ok(Step::Done),
+            Ok(()) | Err(Stop::NotNow(NotNow::Pace(_) | NotNow::Changed)) => Ok(Step::Done),
             Err(Stop::NotNow(NotNow::Unavailable)) => Ok(Step::Unavailable),
             Err(Stop::Failed(failure)) => Err(failure),
         }
@@ -116,7 +117,7 @@ impl Follower<'_> {
             return Ok(waiting);
         };
         let followed = self.served.store.full_texts.followed(self.repository).await.map_err(stopped)?;
-        let next = followed.map_or(0, |followed| self.next_sequence(&followed, version.collection));
+        let next = followed.map_or(0, |followed| self.next_sequence(&followed, &version));
         Ok(waiting + version.next_sequence.saturating_sub(next))
     }
 
@@ -124,43 +125,70 @@ impl Follower<'_> {
         RepositoryId(self.repository)
     }
 
-    /// The format whose records are examined: `oai_dc`, else the first one.
+    /// The format of the mirror whose records are examined: `oai_dc`, else the first one.
     async fn format(&self) -> Result<Option<String>, Failure> {
         let formats = self.served.store.mirror.catalog(self.id()).await?.formats;
-        let prefixes: Vec<String> = formats.into_iter().map(|format| format.prefix).collect();
+        let prefixes = formats.into_iter().map(|format| format.prefix);
+        let is_mirrored = |prefix: &String| self.prefixes.is_empty() || self.prefixes.contains(prefix);
+        let prefixes: Vec<String> = prefixes.filter(is_mirrored).collect();
         let has_usual = prefixes.iter().any(|prefix| prefix == FORMAT);
         Ok(if has_usual { Some(FORMAT.to_owned()) } else { prefixes.into_iter().next() })
     }
 
     /// Where the records begin that were not examined.
-    fn next_sequence(&self, followed: &FollowedFullTexts, collection: u64) -> u64 {
-        let is_same = followed.collection == collection && followed.definition == self.definition();
+    fn next_sequence(&self, followed: &FollowedFullTexts, version: &CollectionVersion) -> u64 {
+        // A mirror that was restored from a backup has fewer changes than were examined.
+        let is_same = followed.collection == version.collection
+            && followed.definition == self.definition
+            && followed.next_sequence <= version.next_sequence;
         if is_same { followed.next_sequence } else { 0 }
     }
 
-    /// The choice of full texts.
-    fn definition(&self) -> String {
-        self.fetcher.allowed.text()
-    }
-
-    /// Fetches full texts whose time has come again.
+    /// Fetches full texts whose time has come, and leaves those for later whose host may not be requested.
     async fn fetch_due(&self, prefix: &str) -> Result<(), Stop> {
         let (store, now_secs) = (&self.served.store, self.served.clock.now_secs());
         let due = store.full_texts.due(self.repository, now_secs, DUE_MAX).await?;
         let known = store.full_texts.find(self.repository, due.clone()).await?;
+        let mut fetched = 0;
         for (identifier, known) in due.iter().zip(known) {
-            let record = store.mirror.record(self.id(), Prefix(prefix), Identifier(identifier)).await;
-            let record = match record {
-                // It is harvested again.
-                Err(MirrorError::Damaged) => continue,
-                record => record?,
+            let Some(FullText { urls, state: FullTextState::Waiting { attempts, .. } }) = known else {
+                self.put(identifier, None).await?;
+                continue;
             };
-            match (known, record.filter(is_live)) {
-                (Some(known), Some(_)) => self.fetch(identifier, known).await?,
-                _ => self.put(identifier, None).await?,
+            let parsed: Vec<Url> = urls.iter().filter_map(|url| Url::parse(url).ok()).collect();
+            let wait = match self.fetcher.prepare(&parsed).await {
+                Ok(()) => None,
+                Err(NotNow::Pace(wait)) if wait <= WAIT_SHORT => continue,
+                Err(NotNow::Pace(wait)) => Some(wait),
+                Err(why) => return Err(Stop::NotNow(why)),
+            };
+            if let Some(wait) = wait {
+                self.put(identifier, Some(self.waiting_text(urls, attempts, wait))).await?;
+                continue;
+            }
+            match store.mirror.record(self.id(), Prefix(prefix), Identifier(identifier)).await {
+                // It is harvested again.
+                Err(MirrorError::Damaged) => {
+                    self.put(identifier, Some(self.waiting_text(urls, attempts, WAITS[0]))).await?;
+                }
+                Ok(Some(record)) if is_live(&record) => {
+                    self.fetch(identifier, (urls, &parsed), attempts).await?;
+                    fetched += 1;
+                }
+                Ok(_) => self.put(identifier, None).await?,
+                Err(error) => return Err(error.into()),
+            }
+            if fetched == FETCHED_MAX {
+                break;
             }
         }
         Ok(())
+    }
+
+    fn waiting_text(&self, urls: Vec<String>, attempts: u32, wait: Duration) -> FullText {
+        let wait = wait.min(WAIT_MAX).as_secs().cast_signed();
+        let not_before_secs = self.served.clock.now_secs().plus(wait);
+        FullText { urls, state: FullTextState::Waiting { attempts, not_before_secs } }
     }
 
     /// Examines the records that have changed.
@@ -168,8 +196,7 @@ impl Follower<'_> {
         let store = &self.served.store;
         let Some(version) = store.mirror.version(self.id(), Prefix(prefix)).await? else { return Ok(()) };
         let followed = store.full_texts.followed(self.repository).await?;
-        let mut next_sequence =
-            followed.map_or(0, |followed| self.next_sequence(&followed, version.collection));
+        let mut next_sequence = followed.map_or(0, |followed| self.next_sequence(&followed, &version));
         for _ in 0..PAGES_MAX {
             if next_sequence >= version.next_sequence {
                 break;
@@ -192,14 +219,15 @@ impl Follower<'_> {
                 next_sequence = end;
             }
             let collection = version.collection;
-            let followed = FollowedFullTexts { collection, next_sequence, definition: self.definition() };
+            let followed =
+                FollowedFullTexts { collection, next_sequence, definition: self.definition.clone() };
             store.full_texts.follow(self.repository, followed).await?;
             examined?;
         }
         Ok(())
     }
 
-    /// Examines records in order. `next_sequence` is the place after the last one that was.
+    /// Examines records in order, without a request. `next_sequence` is the place after the last one that was.
     async fn examine(&self, records: Vec<StoredRecord>, next_sequence: &mut u64) -> Result<(), Stop> {
         let identifiers = records.iter().map(|record| record.identifier.clone()).collect();
         let known = self.served.store.full_texts.find(self.repository, identifiers).await?;
@@ -212,12 +240,12 @@ impl Follower<'_> {
         let found = found.await.map_err(|error| MirrorError::Stopped(error.to_string()))?;
         for ((urls, identifier, sequence), known) in found.into_iter().zip(known) {
             match known {
-                Some(known) if known.urls == urls => {}
+                Some(known) if known.urls == urls && !may_be_allowed(&known) => {}
                 None if urls.is_empty() => {}
                 Some(_) if urls.is_empty() => self.put(&identifier, None).await?,
                 _ => {
                     let state = FullTextState::Waiting { attempts: 0, not_before_secs: UnixSecs(0) };
-                    self.fetch(&identifier, FullText { urls, state }).await?;
+                    self.put(&identifier, Some(FullText { urls, state })).await?;
                 }
             }
             *next_sequence = sequence + 1;
@@ -226,17 +254,34 @@ impl Follower<'_> {
     }
 
     /// Fetches the full text of an item, and stores what became of it.
-    async fn fetch(&self, identifier: &str, known: FullText) -> Result<(), Stop> {
-        let urls: Vec<Url> = known.urls.iter().filter_map(|url| Url::parse(url).ok()).collect();
-        let attempts = match known.state {
-            FullTextState::Waiting { attempts, .. } => attempts + 1,
-            FullTextState::Read(_) | FullTextState::Refused(_) => return Ok(()),
+    async fn fetch(
+        &self,
+        identifier: &str,
+        (urls, parsed): (Vec<String>, &[Url]),
+        before: u32,
+    ) -> Result<(), Stop> {
+        let attempts = before + 1;
+        let usual = WAITS[(before as usize).min(WAITS.len() - 1)];
+        // An attempt that ends this program counts, too. The references of former URLs are gone by now.
+        self.put(identifier, Some(self.waiting_text(urls.clone(), attempts, usual))).await?;
+        let fetched = if attempts > ATTEMPTS_MAX {
+            let why = format!("oaimend has ended during {ATTEMPTS_MAX} attempts");
+            Fetched::Refused(FullTextOutcome::Crashed, why)
+        } else {
+            self.fetcher.fetch(parsed).await
         };
-        if self.fetched.fetch_add(1, Ordering::Relaxed) >= FETCHED_MAX {
-            return Err(Stop::NotNow(NotNow::Pace));
+        let is_forgotten = {
+            let known = self.served.store.full_texts.find(self.repository, vec![identifier.to_owned()]);
+            known.await?.into_iter().flatten().next().is_none()
+        };
+        if is_forgotten {
+            return Ok(());
         }
-        let (outcome, state, why) = match self.fetcher.fetch(&urls).await {
-            Fetched::NotNow(why) => return Err(Stop::NotNow(why)),
+        let (outcome, state, why) = match fetched {
+            Fetched::NotNow(why) => {
+                self.put(identifier, Some(self.waiting_text(urls, before, Duration::ZERO))).await?;
+                return Err(Stop::NotNow(why));
+            }
             Fetched::Read(named) => (FullTextOutcome::Read, FullTextState::Read(named), String::new()),
             Fetched::Refused(outcome, why) => {
                 (outcome, FullTextState::Refused(outcome.name().to_owned()), why)
@@ -247,14 +292,12 @@ impl Follower<'_> {
                 (outcome, FullTextState::Refused(outcome.name().to_owned()), why)
             }
             Fetched::Later(outcome, wait, why) => {
-                let usual = WAITS[(attempts as usize - 1).min(WAITS.len() - 1)];
-                let wait = wait.unwrap_or(usual).min(WAIT_MAX).as_secs();
-                let not_before_secs = self.served.clock.now_secs().plus(wait.cast_signed());
-                (outcome, FullTextState::Waiting { attempts, not_before_secs }, why)
+                let wait = usual.max(wait.unwrap_or_default());
+                (outcome, self.waiting_text(Vec::new(), attempts, wait).state, why)
             }
         };
         self.telemetry.fetched_full_text(self.repository, outcome);
-        let url = known.urls.first();
+        let url = urls.first();
         if outcome == FullTextOutcome::Read {
             tracing::debug!(
                 repo = self.repository,
@@ -272,13 +315,20 @@ impl Follower<'_> {
                 "a full text was not read"
             );
         }
-        self.put(identifier, Some(FullText { urls: known.urls, state })).await
+        self.put(identifier, Some(FullText { urls, state })).await
     }
 
     async fn put(&self, identifier: &str, full_text: Option<FullText>) -> Result<(), Stop> {
         let item = (self.repository, identifier);
         Ok(self.served.resolver.resolver.put_full_text(self.sources, item, full_text).await?)
     }
+}
+
+/// Whether the mapping may allow a full text that it refused before. Records are examined again when it changes.
+fn may_be_allowed(known: &FullText) -> bool {
+    let of_mapping = [FullTextOutcome::Redirect, FullTextOutcome::TooLarge, FullTextOutcome::Address];
+    let FullTextState::Refused(outcome) = &known.state else { return false };
+    of_mapping.iter().any(|of| of.name() == outcome)
 }
 
 fn is_live(record: &StoredRecord) -> bool {

@@ -3,30 +3,37 @@
 use oaimend_base::clock;
 use robotxt::{AccessResult, Agent, Robots};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::OwnedMutexGuard;
 use url::Url;
 
 /// The name by which a robots.txt addresses us.
 const AGENT: Agent<'_> = Agent::Exact("oaimend");
 /// How long a robots.txt is used (RFC 9309, 2.4).
 const RULES_KEPT: Duration = Duration::from_secs(86_400);
-/// How long a host is left alone if its robots.txt cannot be reached.
-const UNREACHABLE_KEPT: Duration = Duration::from_secs(600);
+/// How long a host is left alone if it or its robots.txt cannot be reached.
+pub(super) const UNREACHABLE_KEPT: Duration = Duration::from_secs(600);
 /// Longest pause that a host can ask for.
 const PAUSE_MAX: Duration = Duration::from_secs(86_400);
 /// Longest `Crawl-delay` that is followed.
 const CRAWL_DELAY_MAX: Duration = Duration::from_secs(600);
 
-/// The hosts of full texts, by their origins. Mappings name them, so they are few.
+/// The hosts of full texts. Mappings name them, so they are few.
 #[derive(Debug, Default)]
-pub(super) struct Hosts(Mutex<HashMap<String, Host>>);
+pub(super) struct Hosts {
+    /// The paces, by host name: all ports and repositories share it.
+    paces: Mutex<HashMap<String, Pace>>,
+    /// The robots.txt files, by origin.
+    robots: Mutex<HashMap<String, KnownRobots>>,
+}
 
 #[derive(Debug, Default)]
-struct Host {
+struct Pace {
     /// The time before which no request is sent, by [`clock::uptime`].
     next: Duration,
-    robots: Option<KnownRobots>,
+    /// Locked during an exchange.
+    exchange: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,21 +56,32 @@ pub(super) enum RobotsRule {
 }
 
 impl Hosts {
-    fn with<T>(&self, url: &Url, task: impl FnOnce(&mut Host) -> T) -> T {
-        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        task(hosts.entry(url.origin().ascii_serialization()).or_default())
+    fn with<T>(&self, url: &Url, task: impl FnOnce(&mut Pace) -> T) -> T {
+        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        task(paces.entry(url.host_str().unwrap_or_default().to_owned()).or_default())
     }
 
-    /// Whether the host of a URL may be requested now.
-    pub(super) fn is_ready(&self, url: &Url) -> bool {
-        self.with(url, |host| host.next <= clock::uptime())
+    fn robots(&self, url: &Url) -> Option<KnownRobots> {
+        let robots = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
+        robots.get(&url.origin().ascii_serialization()).cloned()
+    }
+
+    /// How long the host of a URL may not be requested.
+    pub(super) fn wait(&self, url: &Url) -> Duration {
+        self.with(url, |host| host.next.saturating_sub(clock::uptime()))
+    }
+
+    /// Waits until no other exchange with the host of a URL runs. The next one begins when the guard is dropped.
+    pub(super) async fn exchange(&self, url: &Url) -> OwnedMutexGuard<()> {
+        let exchange = self.with(url, |host| Arc::clone(&host.exchange));
+        exchange.lock_owned().await
     }
 
     /// Reserves the next request, and returns how long to wait before it is sent. The one after it is `gap` later.
     pub(super) fn reserve(&self, url: &Url, gap: Duration) -> Duration {
+        let delay = self.robots(url).and_then(|robots| robots.rules?.crawl_delay());
+        let gap = gap.max(delay.unwrap_or_default().min(CRAWL_DELAY_MAX));
         self.with(url, |host| {
-            let delay = host.robots.as_ref().and_then(|robots| robots.rules.as_ref()?.crawl_delay());
-            let gap = gap.max(delay.unwrap_or_default().min(CRAWL_DELAY_MAX));
             let now = clock::uptime();
             let start = host.next.max(now);
             host.next = start + gap;
@@ -78,23 +96,28 @@ impl Hosts {
 
     /// The rule of the robots.txt of the host for a URL.
     pub(super) fn rule(&self, url: &Url) -> RobotsRule {
-        self.with(url, |host| match &host.robots {
+        match self.robots(url) {
             Some(known) if clock::uptime() < known.until => match &known.rules {
                 None => RobotsRule::Unreachable,
                 Some(rules) if rules.is_allowed(&path_and_query(url)) => RobotsRule::Allowed,
                 Some(_) => RobotsRule::Disallowed,
             },
             _ => RobotsRule::Unknown,
-        })
+        }
     }
 
     /// Notes the robots.txt of the host.
     pub(super) fn set_robots(&self, url: &Url, file: AccessResult<'_>) {
         let (rules, kept) = match file {
-            AccessResult::Unreachable => (None, UNREACHABLE_KEPT),
+            AccessResult::Unreachable => {
+                self.pause(url, UNREACHABLE_KEPT);
+                (None, UNREACHABLE_KEPT)
+            }
             file => (Some(Robots::from_access(file, AGENT)), RULES_KEPT),
         };
-        self.with(url, |host| host.robots = Some(KnownRobots { rules, until: clock::uptime() + kept }));
+        let known = KnownRobots { rules, until: clock::uptime() + kept };
+        let mut robots = self.robots.lock().unwrap_or_else(PoisonError::into_inner);
+        robots.insert(url.origin().ascii_serialization(), known);
     }
 }
 
@@ -138,21 +161,23 @@ mod tests {
     fn a_host_is_ready_after_its_gap_and_its_pause() {
         let (hosts, at, other) =
             (Hosts::default(), url("http://x.example/1.pdf"), url("http://y.example/1.pdf"));
-        assert!(hosts.is_ready(&at));
+        assert!(hosts.wait(&at).is_zero());
         assert_eq!(hosts.reserve(&at, Duration::ZERO), Duration::ZERO);
-        assert!(hosts.is_ready(&at));
+        assert!(hosts.wait(&at).is_zero());
         let hour = Duration::from_secs(3_600);
         assert_eq!(hosts.reserve(&at, hour), Duration::ZERO);
-        assert!(!hosts.is_ready(&at) && hosts.is_ready(&other));
+        assert!(!hosts.wait(&at).is_zero() && hosts.wait(&other).is_zero());
         assert!(
             hosts.reserve(&at, hour) > hour / 2 && hosts.reserve(&at, hour) > hour,
             "one after the other"
         );
+        // All origins of a host share its pace.
+        assert!(!hosts.wait(&url("https://x.example:8443/1.pdf")).is_zero());
         hosts.pause(&other, Duration::MAX);
-        assert!(!hosts.is_ready(&other));
+        assert!(!hosts.wait(&other).is_zero());
         let slow = url("http://z.example/1.pdf");
         hosts.set_robots(&slow, AccessResult::Successful(b"User-agent: *\nCrawl-delay: 100\n"));
         hosts.reserve(&slow, Duration::ZERO);
-        assert!(!hosts.is_ready(&slow));
+        assert!(!hosts.wait(&slow).is_zero());
     }
 }

@@ -7,31 +7,35 @@ use crate::config::{FullTextChoices, Mapping, RecordPages};
 use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::Telemetry;
 use async_trait::async_trait;
-use futures::{StreamExt as _, stream};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use oaimend_base::clock;
 use oaimend_full_text::{PDFTOTEXT, TextExtractor, find_program};
 use oaimend_repository::Failure;
 use oaimend_upstream::Downloader;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Interval between two looks for full texts that are due.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a program that does not run is not tried again.
 const TRY_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of repositories whose full texts are fetched at a time. Each has one PDF in memory.
-const REPOSITORIES_MAX: usize = 4;
+/// Maximum number of full texts that are fetched at a time, each with its file in memory.
+const FILES_MAX: usize = 4;
 
 /// Fetches full texts until the server stops.
 pub(crate) struct FullTextService {
     served: Arc<ServedRepositories>,
     telemetry: Arc<Telemetry>,
     hosts: Hosts,
+    files: Semaphore,
+    /// The number of records that wait, by repository.
+    waiting: Mutex<BTreeMap<String, u64>>,
     /// The clients, by repository, with the mappings that they are for.
     downloaders: Mutex<BTreeMap<String, (Arc<Mapping>, Downloader)>>,
     /// The program that was tried last, and when it is tried again if it does not run, by [`clock::uptime`].
@@ -43,14 +47,26 @@ pub(crate) struct FullTextService {
 #[async_trait]
 impl BackgroundService for FullTextService {
     async fn start(&self, mut shutdown: ShutdownWatch) {
+        // The repositories do not wait for each other.
+        let (mut steps, mut running) = (FuturesUnordered::new(), BTreeSet::new());
         loop {
-            tokio::select! {
-                () = self.round() => {}
+            let begun = tokio::select! {
+                begun = self.begin() => begun,
                 _ = shutdown.changed() => return,
+            };
+            for (mapping, extractor) in begun {
+                if running.insert(mapping.id().to_owned()) {
+                    steps.push(self.run(mapping, extractor));
+                }
             }
-            tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
-                _ = shutdown.changed() => return,
+            let interval = tokio::time::sleep(INTERVAL);
+            tokio::pin!(interval);
+            loop {
+                tokio::select! {
+                    Some(id) = steps.next() => drop(running.remove(&id)),
+                    () = &mut interval => break,
+                    _ = shutdown.changed() => return,
+                }
             }
         }
     }
@@ -60,52 +76,63 @@ impl FullTextService {
     /// The service of a server.
     pub(crate) fn new(served: Arc<ServedRepositories>, telemetry: Arc<Telemetry>) -> Self {
         let (downloaders, tried, reported) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { served, telemetry, hosts: Hosts::default(), downloaders, tried, reported }
+        let (hosts, files, waiting) = (Hosts::default(), Semaphore::new(FILES_MAX), Mutex::default());
+        Self { served, telemetry, hosts, files, waiting, downloaders, tried, reported }
     }
 
-    /// Fetches what is due now.
-    async fn round(&self) {
+    /// The repositories whose full texts are fetched now.
+    async fn begin(&self) -> Vec<(Arc<Mapping>, TextExtractor)> {
         let mappings = self.served.repositories.all();
-        let chosen: Vec<(&Arc<Mapping>, &FullTextChoices)> =
-            mappings.values().filter_map(|mapping| Some((mapping, choices(mapping)?))).collect();
-        let is_chosen = |id: &String| chosen.iter().any(|(mapping, _)| mapping.id() == id);
+        let chosen: Vec<Arc<Mapping>> =
+            mappings.values().filter(|mapping| choices(mapping).is_some()).cloned().collect();
+        let is_chosen = |id: &String| chosen.iter().any(|mapping| mapping.id() == id);
         self.downloaders.lock().unwrap_or_else(PoisonError::into_inner).retain(|id, _| is_chosen(id));
+        {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.retain(|id, _| is_chosen(id));
+            let waiting: Vec<_> = waiting.iter().map(|(id, count)| (id.clone(), *count)).collect();
+            self.telemetry.set_full_texts_waiting(&waiting);
+        }
         if chosen.is_empty() {
-            return self.telemetry.set_full_texts_waiting(&[]);
+            return Vec::new();
         }
         let Some(program) = find_program(PDFTOTEXT) else {
             let remedy = "install poppler-utils, or remove the tables full_texts";
-            return self.report(
+            self.report(
                 "",
                 &format!("full texts are not fetched: the program {PDFTOTEXT} is missing; {remedy}"),
             );
+            return Vec::new();
         };
         let extractor = TextExtractor::of_this_program(program.clone());
         // Nothing is fetched that cannot be read.
         if !self.is_available(program, &extractor).await {
-            return self.report(
+            self.report(
                 "",
                 "full texts are not fetched: pdftotext cannot run without rights, because the kernel has no Landlock or the \
                  service may not use it; allow it, or remove the tables full_texts",
             );
+            return Vec::new();
         }
         self.forget_report("");
-        let waiting = Mutex::new(Vec::new());
-        let fetch = async |(mapping, choices): (&Arc<Mapping>, &FullTextChoices)| {
-            let id = mapping.id();
-            match self.step(mapping, choices, &extractor).await {
-                Ok((step, count)) => {
-                    self.forget_report(id);
-                    if step == Step::Unavailable {
-                        *self.tried.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                    }
-                    waiting.lock().unwrap_or_else(PoisonError::into_inner).push((id.to_owned(), count));
+        chosen.into_iter().map(|mapping| (mapping, extractor.clone())).collect()
+    }
+
+    /// Fetches what is due in a repository, and returns its ID.
+    async fn run(&self, mapping: Arc<Mapping>, extractor: TextExtractor) -> String {
+        let id = mapping.id();
+        let Some(choices) = choices(&mapping) else { return id.to_owned() };
+        match self.step(&mapping, choices, &extractor).await {
+            Ok((step, count)) => {
+                self.forget_report(id);
+                if step == Step::Unavailable {
+                    *self.tried.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 }
-                Err(failure) => self.report(id, &format!("full texts are not fetched: {}", failure.details)),
+                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), count);
             }
-        };
-        stream::iter(chosen).for_each_concurrent(REPOSITORIES_MAX, fetch).await;
-        self.telemetry.set_full_texts_waiting(&waiting.into_inner().unwrap_or_else(PoisonError::into_inner));
+            Err(failure) => self.report(id, &format!("full texts are not fetched: {}", failure.details)),
+        }
+        id.to_owned()
     }
 
     /// Whether the program runs. One that does not is tried again after a minute.
@@ -132,6 +159,13 @@ impl FullTextService {
         let base_url = if mapping.local.is_some() { None } else { Some(&mapping.source.base_url) };
         let (allowed, downloader) = (choices.allowed_hosts(base_url), self.downloader(mapping)?);
         let sources = self.served.resolver.sources(&self.served.repositories);
+        let is_current = || {
+            let mappings = self.served.repositories.all();
+            mappings.values().any(|known| Arc::ptr_eq(known, mapping))
+        };
+        let allows_private = mapping.source.access.allow_private;
+        let definition = format!("{} {} {allows_private}", allowed.text(), choices.bytes_max);
+        let prefixes = mapping.mirror.as_ref().map(|mirror| mirror.prefixes.as_slice()).unwrap_or_default();
         let fetcher = Fetcher {
             hosts: &self.hosts,
             downloader: &downloader,
@@ -139,10 +173,12 @@ impl FullTextService {
             allowed: &allowed,
             gap: choices.gap(),
             bytes_max: choices.bytes_max,
+            files: &self.files,
+            is_current: &is_current,
         };
         let (served, telemetry) = (&*self.served, &*self.telemetry);
-        let (repository, fetched) = (mapping.id(), AtomicUsize::new(0));
-        let follower = Follower { served, telemetry, sources: &sources, repository, fetcher, fetched };
+        let (sources, repository) = (&sources, mapping.id());
+        let follower = Follower { served, telemetry, sources, repository, fetcher, prefixes, definition };
         Ok((follower.step().await?, follower.waiting().await?))
     }
 
