@@ -3,9 +3,9 @@
 #![cfg(target_os = "linux")]
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
-use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
 use oaimend_base::clock::uptime;
 use oaimend_full_text::{PDFTOTEXT, TextExtractor, TextFailure, TextLimits, find_program, references_in};
+use oaimend_test_support::landlock::has_landlock;
 use oaimend_test_support::pdf;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -263,17 +263,6 @@ fn a_pdf_that_is_longer_than_a_pipe_is_sent_whole() {
     // A program that does not read it holds nobody up.
     let program = stub(folder.path(), "echo text");
     assert_eq!(extract(program, limits(), &vec![b'x'; 10 << 20]).unwrap(), "text\n");
-}
-
-/// Whether the kernel has Landlock, without which nothing is started. With `OAIMEND_PDF=required` it must.
-fn has_landlock() -> bool {
-    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let created = ruleset.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create);
-    assert!(created.is_ok() || !is_required(), "the kernel has no Landlock");
-    if created.is_err() {
-        println!("skipped: the kernel has no Landlock");
-    }
-    created.is_ok()
 }
 
 fn is_required() -> bool {

@@ -16,6 +16,8 @@ pub mod harness;
 pub mod hostile_pages;
 pub mod invariants;
 pub mod judge;
+#[cfg(target_os = "linux")]
+pub mod landlock;
 pub mod losses;
 pub mod names;
 pub mod pages;

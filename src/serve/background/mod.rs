@@ -1,5 +1,5 @@
-//! What a running server does without a request: harvests, full texts, lists of records, notifications, maintenance, and the watch
-//! of its configuration.
+//! What a running server does without a request: harvests, full texts, lists of records, notifications, maintenance, and
+//! the watch of its configuration.
 
 pub(crate) mod config_watch;
 pub(crate) mod folders;

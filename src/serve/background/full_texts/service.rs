@@ -109,8 +109,9 @@ impl FullTextService {
         if !self.is_available(program, &extractor).await {
             self.report(
                 "",
-                "full texts are not fetched: pdftotext cannot run without rights, because the kernel has no Landlock or the \
-                 service may not use it; allow it, or remove the tables full_texts",
+                "full texts are not fetched: pdftotext cannot read a PDF without rights, because the kernel has no Landlock, the \
+                 service may not use it, or a library of pdftotext is not in a folder of the system; mend it, or remove the \
+                 tables full_texts",
             );
             return Vec::new();
         }
