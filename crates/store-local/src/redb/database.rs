@@ -10,7 +10,10 @@ use oaimend_files::data_dir::{self, WRITABLE};
 use oaimend_store::databases::{Databases, StoreDatabase, StoreName};
 use oaimend_store::save_error::SaveError;
 use redb::backends::FileBackend;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
+    WriteTransaction,
+};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -82,6 +85,40 @@ impl SharedDatabase {
             Some(database) => Ok(task(database)),
             None => Err(self.unavailable()),
         }
+    }
+
+    /// Runs `task` on a thread that may block.
+    pub(super) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        task: impl FnOnce(&Database) -> Result<T, redb::Error> + Send + 'static,
+    ) -> Result<T, SaveError> {
+        let database = Arc::clone(self);
+        match tokio::task::spawn_blocking(move || database.with(task)).await {
+            Ok(result) => result?.map_err(|error| SaveError::Database(Box::new(error))),
+            Err(error) => Err(SaveError::Stopped(error.to_string())),
+        }
+    }
+
+    /// Runs `task` on what is committed now, on a thread that may block.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        task: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error> + Send + 'static,
+    ) -> Result<T, SaveError> {
+        self.run(move |database| task(&database.begin_read()?)).await
+    }
+
+    /// Runs `task` in a transaction, on a thread that may block. It is committed unless `task` fails.
+    pub(super) async fn write<T: Send + 'static>(
+        self: &Arc<Self>,
+        task: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error> + Send + 'static,
+    ) -> Result<T, SaveError> {
+        self.run(move |database| {
+            let writing = database.begin_write()?;
+            let done = task(&writing)?;
+            writing.commit()?;
+            Ok(done)
+        })
+        .await
     }
 
     /// Like [`SharedDatabase::with`], but never waits and opens nothing again: a database that is being opened again

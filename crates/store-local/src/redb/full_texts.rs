@@ -7,7 +7,7 @@ use oaimend_oai::UnixSecs;
 use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::full_texts::{FollowedFullTexts, FullText, FullTextStore};
 use oaimend_store::save_error::SaveError;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,33 +46,6 @@ pub(crate) fn open_full_texts(data: &Path, databases: &Databases) -> Result<Arc<
         Ok(writing.commit()?)
     })?;
     Ok(Arc::new(RedbFullTexts(database)))
-}
-
-impl RedbFullTexts {
-    /// Runs `task` on a thread that may block.
-    async fn run<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&Database) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        let database = Arc::clone(&self.0);
-        match tokio::task::spawn_blocking(move || database.with(task)).await {
-            Ok(result) => result?.map_err(|error| SaveError::Database(Box::new(error))),
-            Err(error) => Err(SaveError::Stopped(error.to_string())),
-        }
-    }
-
-    async fn write<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        self.run(move |database| {
-            let writing = database.begin_write()?;
-            let done = task(&writing)?;
-            writing.commit()?;
-            Ok(done)
-        })
-        .await
-    }
 }
 
 /// A row. One that another version of the program wrote counts as missing: the full text is fetched again.
@@ -145,20 +118,22 @@ fn forget(writing: &WriteTransaction, repository: &str) -> Result<bool, redb::Er
 impl FullTextStore for RedbFullTexts {
     async fn followed(&self, repository: &str) -> Result<Option<FollowedFullTexts>, SaveError> {
         let repository = repository.to_owned();
-        self.run(move |database| {
-            let row = database.begin_read()?.open_table(FOLLOWED)?.get(repository.as_str())?;
-            Ok(row.and_then(|row| serde_json::from_slice(row.value()).ok()))
-        })
-        .await
+        self.0
+            .run(move |database| {
+                let row = database.begin_read()?.open_table(FOLLOWED)?.get(repository.as_str())?;
+                Ok(row.and_then(|row| serde_json::from_slice(row.value()).ok()))
+            })
+            .await
     }
 
     async fn follow(&self, repository: &str, followed: FollowedFullTexts) -> Result<(), SaveError> {
         let repository = repository.to_owned();
-        self.write(move |writing| {
-            writing.open_table(FOLLOWED)?.insert(repository.as_str(), to_json(&followed)?.as_slice())?;
-            Ok(())
-        })
-        .await
+        self.0
+            .write(move |writing| {
+                writing.open_table(FOLLOWED)?.insert(repository.as_str(), to_json(&followed)?.as_slice())?;
+                Ok(())
+            })
+            .await
     }
 
     async fn find(
@@ -167,15 +142,16 @@ impl FullTextStore for RedbFullTexts {
         identifiers: Vec<String>,
     ) -> Result<Vec<Option<FullText>>, SaveError> {
         let repository = repository.to_owned();
-        self.run(move |database| {
-            let items = database.begin_read()?.open_table(ITEMS)?;
-            let find = |identifier: String| {
-                let row = items.get((repository.as_str(), identifier.as_str()))?;
-                Ok(row.and_then(|row| read_item(row.value())))
-            };
-            identifiers.into_iter().map(find).collect()
-        })
-        .await
+        self.0
+            .run(move |database| {
+                let items = database.begin_read()?.open_table(ITEMS)?;
+                let find = |identifier: String| {
+                    let row = items.get((repository.as_str(), identifier.as_str()))?;
+                    Ok(row.and_then(|row| read_item(row.value())))
+                };
+                identifiers.into_iter().map(find).collect()
+            })
+            .await
     }
 
     async fn put(
@@ -185,7 +161,7 @@ impl FullTextStore for RedbFullTexts {
         full_text: Option<FullText>,
     ) -> Result<(), SaveError> {
         let [repository, identifier] = [repository, identifier].map(str::to_owned);
-        self.write(move |writing| put(writing, (&repository, &identifier), full_text.as_ref())).await
+        self.0.write(move |writing| put(writing, (&repository, &identifier), full_text.as_ref())).await
     }
 
     async fn due(
@@ -195,29 +171,31 @@ impl FullTextStore for RedbFullTexts {
         count_max: usize,
     ) -> Result<Vec<String>, SaveError> {
         let repository = repository.to_owned();
-        self.run(move |database| {
-            let waiting = database.begin_read()?.open_table(WAITING)?;
-            let (first, end) =
-                ((repository.as_str(), i64::MIN, ""), (repository.as_str(), now_secs.plus(1).0, ""));
-            let rows = waiting.range(first..end)?.take(count_max);
-            rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
-        })
-        .await
+        self.0
+            .run(move |database| {
+                let waiting = database.begin_read()?.open_table(WAITING)?;
+                let (first, end) =
+                    ((repository.as_str(), i64::MIN, ""), (repository.as_str(), now_secs.plus(1).0, ""));
+                let rows = waiting.range(first..end)?.take(count_max);
+                rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+            })
+            .await
     }
 
     async fn waiting(&self, repository: &str) -> Result<u64, SaveError> {
         let repository = repository.to_owned();
-        self.run(move |database| {
-            let count = database.begin_read()?.open_table(COUNTS)?.get(repository.as_str())?;
-            Ok(count.map_or(0, |count| count.value()))
-        })
-        .await
+        self.0
+            .run(move |database| {
+                let count = database.begin_read()?.open_table(COUNTS)?.get(repository.as_str())?;
+                Ok(count.map_or(0, |count| count.value()))
+            })
+            .await
     }
 
     async fn forget(&self, repository: &str) -> Result<(), SaveError> {
         loop {
             let repository = repository.to_owned();
-            if !self.write(move |writing| forget(writing, &repository)).await? {
+            if !self.0.write(move |writing| forget(writing, &repository)).await? {
                 return Ok(());
             }
         }

@@ -12,7 +12,7 @@ use oaimend_store::identifiers::{
     IdentifierStore,
 };
 use oaimend_store::save_error::SaveError;
-use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
+use redb::{ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,33 +74,6 @@ pub(crate) fn open_identifiers(
         Ok(writing.commit()?)
     })?;
     Ok(Arc::new(RedbIdentifiers(database)))
-}
-
-impl RedbIdentifiers {
-    /// Runs `task` on a thread that may block.
-    async fn run<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&Database) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        let database = Arc::clone(&self.0);
-        match tokio::task::spawn_blocking(move || database.with(task)).await {
-            Ok(result) => result?.map_err(|error| SaveError::Database(Box::new(error))),
-            Err(error) => Err(SaveError::Stopped(error.to_string())),
-        }
-    }
-
-    async fn write<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        self.run(move |database| {
-            let writing = database.begin_write()?;
-            let done = task(&writing)?;
-            writing.commit()?;
-            Ok(done)
-        })
-        .await
-    }
 }
 
 /// The number of a collection as the tables have it.
@@ -241,20 +214,21 @@ fn places_with(
 #[async_trait]
 impl IdentifierStore for RedbIdentifiers {
     async fn collections(&self) -> Result<Vec<IdentifiedCollection>, SaveError> {
-        self.run(|database| {
-            let mut found = Vec::new();
-            for row in database.begin_read()?.open_table(COLLECTIONS)?.iter()? {
-                let (number, next_sequence) = row?;
-                let (number, next_sequence) = (number.value().into(), next_sequence.value());
-                found.push(IdentifiedCollection { number, next_sequence });
-            }
-            Ok(found)
-        })
-        .await
+        self.0
+            .run(|database| {
+                let mut found = Vec::new();
+                for row in database.begin_read()?.open_table(COLLECTIONS)?.iter()? {
+                    let (number, next_sequence) = row?;
+                    let (number, next_sequence) = (number.value().into(), next_sequence.value());
+                    found.push(IdentifiedCollection { number, next_sequence });
+                }
+                Ok(found)
+            })
+            .await
     }
 
     async fn follow(&self, changes: IdentifierChanges) -> Result<(), SaveError> {
-        self.write(move |writing| follow(writing, &changes)).await
+        self.0.write(move |writing| follow(writing, &changes)).await
     }
 
     async fn find(
@@ -264,16 +238,17 @@ impl IdentifierStore for RedbIdentifiers {
         after: Option<IdentifierPlace>,
         count_max: usize,
     ) -> Result<Vec<Vec<IdentifierPlace>>, SaveError> {
-        self.run(move |database| {
-            let table = database.begin_read()?.open_table(PLACES)?;
-            let range = (after, count_max);
-            keys.iter().map(|key| places_with(&table, start(key), &collections, range)).collect()
-        })
-        .await
+        self.0
+            .run(move |database| {
+                let table = database.begin_read()?.open_table(PLACES)?;
+                let range = (after, count_max);
+                keys.iter().map(|key| places_with(&table, start(key), &collections, range)).collect()
+            })
+            .await
     }
 
     async fn remove(&self, collection: u64, count_max: usize) -> Result<bool, SaveError> {
-        self.write(move |writing| remove(writing, collection, count_max)).await
+        self.0.write(move |writing| remove(writing, collection, count_max)).await
     }
 
     fn close(&self) {

@@ -36,41 +36,28 @@ pub(crate) fn open_notices(data: &Path, databases: &Databases) -> Result<Arc<dyn
     )?)))
 }
 
-impl RedbNotices {
-    /// Runs `task` on a thread that may block.
-    async fn run<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&Database) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        let database = Arc::clone(&self.0);
-        match tokio::task::spawn_blocking(move || database.with(task)).await {
-            Ok(result) => result?.map_err(|error| SaveError::Database(Box::new(error))),
-            Err(error) => Err(SaveError::Stopped(error.to_string())),
-        }
-    }
-}
-
 #[async_trait]
 impl NoticeStore for RedbNotices {
     async fn watched(&self) -> Result<BTreeMap<String, WatchedRepository>, SaveError> {
-        let rows = self.run(|database| read_json_rows(database, WATCHED)).await?;
+        let rows = self.0.run(|database| read_json_rows(database, WATCHED)).await?;
         Ok(rows.into_iter().collect())
     }
 
     async fn save_watched(&self, watched: BTreeMap<String, WatchedRepository>) -> Result<(), SaveError> {
-        self.run(move |database| write(database, &watched)).await
+        self.0.run(move |database| write(database, &watched)).await
     }
 
     async fn report_sent_secs(&self, repository: RepositoryId<'_>) -> Result<Option<UnixSecs>, SaveError> {
         let repository = repository.0.to_owned();
-        self.run(move |database| {
-            let reading = database.begin_read()?;
-            match reading.open_table(REPORTS) {
-                Err(TableError::TableDoesNotExist(_)) => Ok(None),
-                table => Ok(table?.get(repository.as_str())?.map(|secs| UnixSecs(secs.value()))),
-            }
-        })
-        .await
+        self.0
+            .run(move |database| {
+                let reading = database.begin_read()?;
+                match reading.open_table(REPORTS) {
+                    Err(TableError::TableDoesNotExist(_)) => Ok(None),
+                    table => Ok(table?.get(repository.as_str())?.map(|secs| UnixSecs(secs.value()))),
+                }
+            })
+            .await
     }
 
     async fn save_report_sent(
@@ -79,18 +66,19 @@ impl NoticeStore for RedbNotices {
         sent_secs: Option<UnixSecs>,
     ) -> Result<(), SaveError> {
         let repository = repository.0.to_owned();
-        self.run(move |database| {
-            let transaction = database.begin_write()?;
-            {
-                let mut table = transaction.open_table(REPORTS)?;
-                match sent_secs {
-                    Some(sent_secs) => table.insert(repository.as_str(), sent_secs.0)?,
-                    None => table.remove(repository.as_str())?,
-                };
-            }
-            Ok(transaction.commit()?)
-        })
-        .await
+        self.0
+            .run(move |database| {
+                let transaction = database.begin_write()?;
+                {
+                    let mut table = transaction.open_table(REPORTS)?;
+                    match sent_secs {
+                        Some(sent_secs) => table.insert(repository.as_str(), sent_secs.0)?,
+                        None => table.remove(repository.as_str())?,
+                    };
+                }
+                Ok(transaction.commit()?)
+            })
+            .await
     }
 
     fn close(&self) {

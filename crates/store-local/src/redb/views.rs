@@ -12,9 +12,7 @@ use oaimend_store::views::{
     WITHOUT_RECORD,
 };
 use oaimend_store::{Prefix, RepositoryId};
-use redb::{
-    Database, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
-};
+use redb::{Database, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,40 +63,6 @@ fn create_tables(database: &Database) -> Result<(), redb::Error> {
     writing.open_table(TAKEOVERS)?;
     writing.open_table(NEXT_NUMBERS)?;
     Ok(writing.commit()?)
-}
-
-impl RedbViews {
-    /// Runs `task` on a thread that may block.
-    async fn run<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&Database) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        let database = Arc::clone(&self.0);
-        match tokio::task::spawn_blocking(move || database.with(task)).await {
-            Ok(result) => result?.map_err(|error| SaveError::Database(Box::new(error))),
-            Err(error) => Err(SaveError::Stopped(error.to_string())),
-        }
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        self.run(move |database| task(&database.begin_read()?)).await
-    }
-
-    async fn write<T: Send + 'static>(
-        &self,
-        task: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error> + Send + 'static,
-    ) -> Result<T, SaveError> {
-        self.run(move |database| {
-            let writing = database.begin_write()?;
-            let done = task(&writing)?;
-            writing.commit()?;
-            Ok(done)
-        })
-        .await
-    }
 }
 
 fn read_state(
@@ -418,31 +382,33 @@ fn count(reading: &ReadTransaction, query: &MemberQuery) -> Result<u64, redb::Er
 impl ViewStore for RedbViews {
     async fn state(&self, view: &str) -> Result<ViewState, SaveError> {
         let view = view.to_owned();
-        self.read(move |reading| read_state(&reading.open_table(STATES)?, &view)).await
+        self.0.read(move |reading| read_state(&reading.open_table(STATES)?, &view)).await
     }
 
     async fn begin_generation(&self, view: &str, definition: &str) -> Result<u64, SaveError> {
         let [view, definition] = [view, definition].map(str::to_owned);
-        self.write(move |writing| begin_generation(writing, &view, &definition)).await
+        self.0.write(move |writing| begin_generation(writing, &view, &definition)).await
     }
 
     async fn follow(&self, changes: FollowedChanges) -> Result<(), SaveError> {
-        self.write(move |writing| follow(writing, &changes)).await
+        self.0.write(move |writing| follow(writing, &changes)).await
     }
 
     async fn followed(&self, generation: u64) -> Result<Vec<FollowedCollection>, SaveError> {
-        self.read(move |reading| {
-            let table = reading.open_table(COLLECTIONS)?;
-            let mut found = Vec::new();
-            for row in table.range((generation, "", "")..(generation + 1, "", ""))? {
-                let (key, row) = row?;
-                let ((_, repository, prefix), (_, collection, next_sequence, _)) = (key.value(), row.value());
-                let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
-                found.push(FollowedCollection { repository, prefix, collection, next_sequence });
-            }
-            Ok(found)
-        })
-        .await
+        self.0
+            .read(move |reading| {
+                let table = reading.open_table(COLLECTIONS)?;
+                let mut found = Vec::new();
+                for row in table.range((generation, "", "")..(generation + 1, "", ""))? {
+                    let (key, row) = row?;
+                    let ((_, repository, prefix), (_, collection, next_sequence, _)) =
+                        (key.value(), row.value());
+                    let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
+                    found.push(FollowedCollection { repository, prefix, collection, next_sequence });
+                }
+                Ok(found)
+            })
+            .await
     }
 
     async fn prepare_switch(
@@ -452,25 +418,25 @@ impl ViewStore for RedbViews {
         count_max: usize,
     ) -> Result<bool, SaveError> {
         let view = view.to_owned();
-        self.write(move |writing| prepare_switch(writing, &view, now_secs, count_max)).await
+        self.0.write(move |writing| prepare_switch(writing, &view, now_secs, count_max)).await
     }
 
     async fn remove_replaced(&self, view: &str, count_max: usize) -> Result<bool, SaveError> {
         let view = view.to_owned();
-        self.write(move |writing| remove_replaced(writing, &view, count_max)).await
+        self.0.write(move |writing| remove_replaced(writing, &view, count_max)).await
     }
 
     async fn switch(&self, view: &str, since_secs: Option<UnixSecs>) -> Result<(), SaveError> {
         let view = view.to_owned();
-        self.write(move |writing| switch(writing, &view, since_secs)).await
+        self.0.write(move |writing| switch(writing, &view, since_secs)).await
     }
 
     async fn members(&self, query: MemberQuery) -> Result<Vec<ViewMember>, SaveError> {
-        self.read(move |reading| members(reading, &query)).await
+        self.0.read(move |reading| members(reading, &query)).await
     }
 
     async fn count(&self, query: MemberQuery) -> Result<u64, SaveError> {
-        self.read(move |reading| count(reading, &query)).await
+        self.0.read(move |reading| count(reading, &query)).await
     }
 
     async fn find(
@@ -482,19 +448,20 @@ impl ViewStore for RedbViews {
     ) -> Result<Vec<Option<ViewMember>>, SaveError> {
         let ([repository, prefix], identifiers) =
             ([repository.0, prefix.0].map(str::to_owned), identifiers.to_vec());
-        self.read(move |reading| {
-            let Some((number, ..)) = collection_row(reading, (generation, &repository, &prefix))? else {
-                return Ok(vec![None; identifiers.len()]);
-            };
-            let table = reading.open_table(MEMBERS)?;
-            let mut found = Vec::with_capacity(identifiers.len());
-            for identifier in identifiers {
-                let member = table.get((number, identifier.as_str()))?.map(|member| member.value());
-                found.push(member.map(|member| view_member(&identifier, member)));
-            }
-            Ok(found)
-        })
-        .await
+        self.0
+            .read(move |reading| {
+                let Some((number, ..)) = collection_row(reading, (generation, &repository, &prefix))? else {
+                    return Ok(vec![None; identifiers.len()]);
+                };
+                let table = reading.open_table(MEMBERS)?;
+                let mut found = Vec::with_capacity(identifiers.len());
+                for identifier in identifiers {
+                    let member = table.get((number, identifier.as_str()))?.map(|member| member.value());
+                    found.push(member.map(|member| view_member(&identifier, member)));
+                }
+                Ok(found)
+            })
+            .await
     }
 
     fn close(&self) {
