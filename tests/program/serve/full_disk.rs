@@ -1,5 +1,6 @@
 //! A server whose disk is full for a while: it says so, and works again without a restart.
 
+use super::local_folders::document;
 use super::local_repositories::{dublin_core, send, write_token};
 use crate::fixtures::program::{NO_DUMP_RESERVE, Program};
 use crate::fixtures::proxy::LIST;
@@ -101,4 +102,39 @@ fn a_dump_on_a_full_disk_is_refused_and_leaves_no_file() {
         let dump = fetch(program.address(), &path);
         assert_eq!((dump.status, dump.whole), (200, true), "{form}: {}", dump.text());
     }
+}
+
+#[test]
+fn a_folder_on_a_full_disk_deletes_nothing_and_is_published_later() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |path: &str| folder.path().join(path);
+    std::fs::create_dir(file("mappings")).expect("writable");
+    std::fs::create_dir(file("records")).expect("writable");
+    std::fs::write(file("mappings/a.toml"), "kind = \"local\"\nfolder = \"../records\"\n").expect("writable");
+    for name in ["kept", "removed"] {
+        std::fs::write(file(&format!("records/{name}.xml")), document(name)).expect("writable");
+    }
+    let mut program = start(folder.path(), "--mappings mappings");
+    let list =
+        |program: &Program| fetch(program.address(), "/a?verb=ListRecords&metadataPrefix=oai_dc").text();
+    let count = |list: &str, part: &str| list.matches(part).count();
+    while count(&list(&program), "<metadata>") < 2 {
+        std::thread::yield_now();
+    }
+
+    limit_files(&program, Some(0));
+    std::fs::remove_file(file("records/removed.xml")).expect("writable");
+    std::fs::write(file("records/new.xml"), document("new")).expect("writable");
+    program.line("the changes of the folder are not stored");
+    assert_eq!(count(&list(&program), "deleted"), 0);
+
+    limit_files(&program, None);
+    let published = loop {
+        let list = list(&program);
+        if list.contains(">new<") && list.contains("deleted") {
+            break list;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!((count(&published, "<metadata>"), count(&published, "deleted")), (2, 1), "{published}");
 }

@@ -406,8 +406,10 @@ fn the_worker_needs_pipes() {
     let refused = worker(file.into());
     assert_eq!(refused.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("nothing to start by hand"), "{refused:?}");
-    let started = worker(Stdio::piped());
-    assert_eq!(String::from_utf8_lossy(&started.stdout), "-q -enc UTF-8 -nopgbrk -l 1 - -\n");
+    if has_landlock() {
+        let started = worker(Stdio::piped());
+        assert_eq!(String::from_utf8_lossy(&started.stdout), "-q -enc UTF-8 -l 1 - -\n");
+    }
 }
 
 /// pdftotext, if this machine has it. With `OAIMEND_PDF=required` it must.

@@ -21,7 +21,7 @@ fn start(folder: &Path) -> Program {
     Program::run(serve(folder).args(["--admin", "127.0.0.1:0", "--mappings", "mappings"]))
 }
 
-fn document(title: &str) -> String {
+pub(super) fn document(title: &str) -> String {
     format!(
         "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
          xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>{title}</dc:title></oai_dc:dc>"

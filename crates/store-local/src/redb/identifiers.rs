@@ -255,3 +255,44 @@ impl IdentifierStore for RedbIdentifiers {
         self.0.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redb::Database;
+
+    #[tokio::test]
+    async fn a_file_with_keys_of_another_version_is_emptied() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = || open_identifiers(folder.path(), &Databases::default()).expect("a database");
+        let key = |kind| IdentifierKey::new(kind, "x");
+        let collection = IdentifiedCollection { number: 7, next_sequence: 4 };
+        for (version, is_kept) in
+            [(Some(FORMAT_VERSION), true), (None, false), (Some(1), false), (Some(3), false)]
+        {
+            let store = open();
+            let record = IdentifiedRecord { identifier: key("oai"), sequence: 3, named: vec![key("doi")] };
+            let changes = IdentifierChanges { collection: collection.clone(), records: vec![record] };
+            store.follow(changes).await.expect("it is stored");
+            store.close();
+            let database = Database::open(folder.path().join("identifiers.redb")).expect("it is closed");
+            let writing = database.begin_write().expect("writable");
+            {
+                let mut meta = writing.open_table(META).expect("it exists");
+                match version {
+                    Some(version) => drop(meta.insert(FORMAT, version).expect("writable")),
+                    None => drop(meta.remove(FORMAT).expect("writable")),
+                }
+            }
+            writing.commit().expect("writable");
+            drop(database);
+            let store = open();
+            let expected = if is_kept { vec![collection.clone()] } else { Vec::new() };
+            assert_eq!(store.collections().await.expect("readable"), expected, "{version:?}");
+            let of = Arc::new(BTreeSet::from([7]));
+            let found = store.find(vec![key("doi")], of, None, 9).await.expect("readable");
+            assert_eq!(found[0].len(), usize::from(is_kept), "{version:?}");
+            store.close();
+        }
+    }
+}
