@@ -258,6 +258,8 @@ fn a_full_disk_gives_no_wrong_results_and_passes() {
     );
     let mut program = Program::run(Command::new("sh").args(["-c", &script]).current_dir(folder.path()));
     wait_for_count(program.address(), "title:title", 50);
+    // The line of the first harvest, so that the next one is that of the full disk.
+    program.line("harvest of the mirror");
     retitle(&collection, 0..10, "Lighthouse");
     limit_files(&program, Some(0));
     assert_eq!(post(program.admin(), "/-/mirror/x/sync", "").status, 202);
