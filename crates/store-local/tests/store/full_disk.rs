@@ -5,9 +5,9 @@
 use crate::kill::{CHILD, child, runtime};
 use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::{
-    ActivityUpdate, DeliveredPage, IdentifiedCollection, IdentifierChanges, ListPage, ListStatus,
-    ProfileDates, ProfileUpdate, QuarantineBatch, QuarantineQuery, QuarantinedRecord, RepositoryId, Store,
-    StoreName, WatchedRepository,
+    ActivityUpdate, DeliveredPage, FullText, FullTextState, IdentifiedCollection, IdentifierChanges,
+    ListPage, ListStatus, ProfileDates, ProfileUpdate, QuarantineBatch, QuarantineQuery, QuarantinedRecord,
+    RepositoryId, Store, StoreName, WatchedRepository,
 };
 use oaimend_store_contract::mirror::fixtures::{commit_to, record};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -54,8 +54,12 @@ fn identified(number: u32) -> IdentifierChanges {
     IdentifierChanges { collection, records: Vec::new() }
 }
 
+fn full_text() -> FullText {
+    FullText { urls: vec!["http://x.example/1.pdf".to_owned()], state: FullTextState::Read(Vec::new()) }
+}
+
 /// Writes to every store. Returns whether each store that says so has taken it.
-async fn write(store: &Store, number: u32) -> [bool; 6] {
+async fn write(store: &Store, number: u32) -> [bool; 7] {
     let earliest = Some(format!("{}-01-01", 2000 - number));
     let dates = ProfileDates { earliest, ..ProfileDates::default() };
     store.profiles.update("x", ProfileUpdate { dates, sets: BTreeMap::new() }).await;
@@ -71,6 +75,7 @@ async fn write(store: &Store, number: u32) -> [bool; 6] {
         store.notices.save_watched(BTreeMap::from([("x".to_owned(), watched)])).await.is_ok(),
         store.views.begin_generation("v", &number.to_string()).await.is_ok(),
         store.identifiers.follow(identified(number)).await.is_ok(),
+        store.full_texts.put("x", &format!("oai:x:{number}"), Some(full_text())).await.is_ok(),
         commit_to(&*store.mirror, ("x", "oai_dc"), i64::from(number), records).await.is_ok(),
     ]
 }
@@ -85,6 +90,8 @@ async fn check(store: &Store) {
     assert_eq!(view.next.expect("begun").definition, "2");
     let collections = store.identifiers.collections().await.expect("readable");
     assert_eq!(collections, [IdentifiedCollection { number: 1, next_sequence: 3 }]);
+    let found = store.full_texts.find("x", vec!["oai:x:2".to_owned()]).await;
+    assert_eq!(found.expect("readable"), [Some(full_text())]);
     let query = QuarantineQuery { count_max: 10, ..QuarantineQuery::default() };
     assert_eq!(store.quarantine.list(RepositoryId("x"), query).await.expect("readable").len(), 2);
     for page in 0..3 {
@@ -108,11 +115,11 @@ fn every_store_works_again_after_the_disk_was_full() {
     if let Some(folder) = std::env::var_os(CHILD) {
         let store = oaimend_store_local::open(Path::new(&folder)).expect("writable");
         runtime().block_on(async {
-            assert_eq!(write(&store, 0).await, [true; 6]);
+            assert_eq!(write(&store, 0).await, [true; 7]);
             assert_eq!(store.databases.unusable(), Vec::new());
             limit_files(Some(0));
             for _ in 0..2 {
-                assert_eq!(write(&store, 1).await, [false; 6]);
+                assert_eq!(write(&store, 1).await, [false; 7]);
                 assert_eq!(store.databases.unusable(), StoreName::ALL);
                 store.databases.recover();
             }
@@ -120,7 +127,7 @@ fn every_store_works_again_after_the_disk_was_full() {
             assert_eq!(store.databases.unusable(), StoreName::ALL, "until a write has succeeded");
             store.databases.recover();
             assert_eq!(store.databases.unusable(), Vec::new());
-            assert_eq!(write(&store, 2).await, [true; 6]);
+            assert_eq!(write(&store, 2).await, [true; 7]);
             check(&store).await;
         });
         store.close();
