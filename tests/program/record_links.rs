@@ -157,8 +157,13 @@ fn a_work_that_many_cite_is_listed_in_parts() {
         mirror.commit(id, "oai_dc", (0..120).map(|at| citing(id, at)).collect(), true);
         mirror.commit(id, "marc", (60..90).map(|at| citing(id, at)).collect(), true);
     }
-    let (resolver, sources) = (resolver(&mirror), sources(&["x", "y", "z"], &[]));
-    for count_max in [1, 7, 100, 500] {
+    let resolver = resolver(&mirror);
+    // Those with full texts are read in smaller parts.
+    for (has_full_texts, count_max) in
+        [(false, 1), (false, 7), (false, 100), (false, 500), (true, 7), (true, 500)]
+    {
+        let of = |id: &str| ResolvedSource { id: id.to_owned(), has_full_texts, ..ResolvedSource::default() };
+        let sources = Arc::new(ResolvedSources::new(["x", "y", "z"].map(of).into()));
         let (mut after, mut listed) = (None, Vec::new());
         loop {
             let part = part(&resolver, &sources, ("x", "oai:x:1"), (after, count_max)).expect("the item");
@@ -170,7 +175,7 @@ fn a_work_that_many_cite_is_listed_in_parts() {
             }
         }
         let distinct: BTreeSet<&String> = listed.iter().collect();
-        assert_eq!((listed.len(), distinct.len()), (240, 240), "{count_max}");
+        assert_eq!((listed.len(), distinct.len()), (240, 240), "{has_full_texts}, {count_max}");
     }
 }
 

@@ -21,6 +21,8 @@ const FOLLOWED_MAX: usize = 1_000;
 const STEP_MAX: usize = 100_000;
 /// Bytes of found records that are read at once. A single record may exceed it.
 const FOUND_BYTES_MAX: usize = 4 << 20;
+/// Maximum number of records that are read at once with the works that their full texts name: up to 64 KiB for each.
+const GUESSED_RECORDS_MAX: usize = 64;
 /// Queries whose records change while they are read, until one fails.
 pub(crate) const ATTEMPTS_MAX: usize = 5;
 /// How long a query waits while a step in the background stores identifiers.
@@ -233,10 +235,12 @@ impl Shared {
         sequences: &mut Vec<u64>,
         with_bytes: bool,
     ) -> Result<Option<Vec<ReadRecord>>, Failure> {
+        let has_guesses = caught.sources.has_full_texts(&collection.repository);
+        let count = if has_guesses { GUESSED_RECORDS_MAX.min(sequences.len()) } else { sequences.len() };
         let request = ChosenRecords {
             repository: collection.repository.clone(),
             prefix: collection.prefix.clone(),
-            sequences: sequences.clone(),
+            sequences: sequences[..count].to_vec(),
             bytes_max: FOUND_BYTES_MAX,
             with_bytes,
         };
