@@ -61,6 +61,9 @@ impl InProcess {
         if let Some(search) = &self.context.served.search_service {
             search.close();
         }
+        if let Some(cache) = &self.context.served.cache {
+            cache.save();
+        }
         let store = &self.context.served.store;
         store.activity.save_changed();
         store.close();

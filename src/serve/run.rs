@@ -223,7 +223,8 @@ impl Server {
             server.add_service(BoundService { service: admin, sockets, handover: handover() });
         }
         let served = &self.shared.served;
-        if let Some(cache) = served.cache.clone() {
+        let cache = served.cache.clone();
+        if let Some(cache) = cache.clone() {
             let maintenance = CacheMaintenance { cache, served: Arc::clone(served) };
             server.add_service(background_service("cache", maintenance));
         }
@@ -259,6 +260,9 @@ impl Server {
         server.run(RunArgs { shutdown_signal });
         if let Some(search) = search {
             search.close();
+        }
+        if let Some(cache) = cache {
+            cache.save();
         }
         activity.save_changed();
     }

@@ -103,7 +103,8 @@ impl HotPages {
 }
 
 impl HotPage {
-    fn bytes(&self) -> usize {
+    /// Its size in memory.
+    pub(super) fn bytes(&self) -> usize {
         self.body.len() + self.meta.len() + HOT_PAGE_OVERHEAD_BYTES
     }
 }

@@ -1,5 +1,5 @@
 //! The cached pages on disk: `pages` is the cache, `key` names its files, `entry` is their format, `disk_wait` reads them, `reuse` writes new
-//! pages into the files of old ones, and `hot` holds pages in memory.
+//! pages into the files of old ones, `hot` holds pages in memory, and `unsaved` those that have no file.
 
 mod disk_wait;
 mod entry;
@@ -9,9 +9,11 @@ mod pages;
 mod reuse;
 #[cfg(test)]
 mod tests;
+mod unsaved;
 
 pub use disk_wait::Wait;
 pub use entry::{BlockSums, Entry, NewBody, NewPage};
 pub use hot::{HotPage, PageCoding};
 pub use key::PageKey;
 pub use pages::{Pages, Part, Size};
+pub use unsaved::{LeavingPage, UnsavedPage};

@@ -13,15 +13,16 @@
 //! pages.
 //!
 //! Short pages that were read are also held in memory (`hot`). They were verified when they were read, and are dropped
-//! when this process removes or replaces their file.
+//! when this process removes or replaces their file. Other pages have no file at all (`unsaved`).
 
 use super::disk_wait::Wait;
 use super::entry::{self, Entry, HEAD_BYTES, Head, NewPage};
 use super::hot::{HotPage, HotPages, PageCoding};
 use super::key::{Name, PageKey, name_of};
 use super::reuse::{Reused, take};
+use super::unsaved::UnsavedPages;
 use oaimend_base::error::Error;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -30,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The pages on disk. All calls block on the disk, except [`Pages::is_absent`], [`Pages::is_known`], [`Pages::hot`],
-/// [`Pages::keep_hot`], [`Pages::size`], and [`Pages::find`] that must not wait.
+/// [`Pages::keep_hot`], [`Pages::keep_unsaved`], [`Pages::note_followed`], [`Pages::size`], and [`Pages::find`] that must not wait.
 #[derive(Debug)]
 pub struct Pages {
     folder: PathBuf,
@@ -50,7 +51,7 @@ pub struct Pages {
 pub struct Size {
     /// Pages.
     pub entries: u64,
-    /// Their files, in bytes.
+    /// Their files, and those in memory that have no file, in bytes.
     pub bytes: u64,
 }
 
@@ -70,6 +71,7 @@ pub(super) struct Index {
     /// By their last use, the least recent first.
     order: BTreeMap<i64, Name>,
     pub(super) hot: HotPages,
+    pub(super) unsaved: UnsavedPages,
     last_use: i64,
     bytes: u64,
     /// Whether the index contains every file.
@@ -144,18 +146,23 @@ impl Pages {
     /// Whether the page is certainly absent; does not read the disk.
     pub fn is_absent(&self, key: &PageKey) -> bool {
         let index = self.index();
-        index.is_whole && !index.slots.contains_key(key.name())
+        index.is_whole && !index.contains(key.name())
     }
 
     /// Whether the index contains the page; does not read the disk.
     pub fn is_known(&self, key: &PageKey) -> bool {
-        self.index().slots.contains_key(key.name())
+        self.index().contains(key.name())
     }
 
     /// The page, if it is in memory in this coding; does not read the disk.
     pub fn hot(&self, key: &PageKey, coding: PageCoding) -> Option<Arc<HotPage>> {
         let name = key.name();
         let mut index = self.index();
+        if coding == PageCoding::Plain
+            && let Some(page) = index.unsaved.find(name)
+        {
+            return Some(page);
+        }
         let hot = index.hot.find(name, coding)?;
         index.touch(name);
         Some(hot)
@@ -166,7 +173,7 @@ impl Pages {
     pub fn keep_hot(&self, key: &PageKey, coding: PageCoding, page: HotPage) {
         let name = key.name();
         let mut index = self.index();
-        if index.slots.get(name).is_some_and(|slot| slot.edition == page.edition) {
+        if index.edition(name) == Some(page.edition) {
             index.hot.keep(name, coding, page);
         }
     }
@@ -188,8 +195,11 @@ impl Pages {
             Ok(file) => file,
             Err(error) if is_refused(&error, wait) => return Err(error),
             Err(error) => {
-                if error.kind() == io::ErrorKind::NotFound {
-                    self.index().remove(name);
+                if error.kind() == io::ErrorKind::NotFound
+                    && let Some((edition, _)) = known
+                {
+                    // Another page of this name may have been added meanwhile.
+                    self.index().remove_edition(name, edition);
                 }
                 return Ok(None);
             }
@@ -261,6 +271,17 @@ impl Pages {
     ///
     /// It cannot be written; the older page stays.
     pub fn commit(&self, part: &Part, key: &PageKey, page: NewPage<'_>) -> io::Result<()> {
+        self.commit_if(part, key, page, || true)
+    }
+
+    /// As [`Pages::commit`], if the page is still wanted once no file can be changed by others.
+    pub(super) fn commit_if(
+        &self,
+        part: &Part,
+        key: &PageKey,
+        page: NewPage<'_>,
+        is_wanted: impl FnOnce() -> bool,
+    ) -> io::Result<()> {
         let useless_from = page.useless_from;
         let bytes = entry::seal(&part.file, key, page)?;
         if part.length_before > bytes {
@@ -269,6 +290,9 @@ impl Pages {
         let name = key.name();
         let path = self.path(name);
         let _changing = self.changing_files();
+        if !is_wanted() {
+            return Ok(());
+        }
         in_folder(&path, || std::fs::rename(&part.path, &path))?;
         part.is_committed.store(true, Ordering::Relaxed);
         let mut index = self.index();
@@ -284,14 +308,15 @@ impl Pages {
     pub fn purge(&self, key: &PageKey) -> bool {
         let name = key.name();
         let _changing = self.changing_files();
-        self.index().remove(name);
-        std::fs::remove_file(self.path(name)).is_ok()
+        let was_unsaved = self.index().remove(name);
+        std::fs::remove_file(self.path(name)).is_ok() || was_unsaved
     }
 
     /// Removes all pages of a repository and its folder; returns how many pages there were.
     pub fn purge_repository(&self, repository: &str) -> u64 {
         let _changing = self.changing_files();
-        let mut purged = 0;
+        let unsaved: Vec<Name> = self.index().unsaved.names_of(repository).cloned().collect();
+        let mut purged = unsaved.iter().map(|name| u64::from(self.index().drop_unsaved(name))).sum();
         let folder = self.folder.join(repository);
         for path in files_in(&folder) {
             if let Some(name) = name_of(&path) {
@@ -304,10 +329,13 @@ impl Pages {
         purged
     }
 
-    /// The ids of the repositories that have a folder, in any order.
+    /// The ids of the repositories that have pages or a folder, in any order.
     pub fn repositories(&self) -> Vec<String> {
         let name = |path: PathBuf| Some(path.file_name()?.to_str()?.to_owned());
-        files_in(&self.folder).into_iter().filter_map(name).collect()
+        let mut repositories: BTreeSet<String> =
+            self.index().unsaved.repositories().map(str::to_owned).collect();
+        repositories.extend(files_in(&self.folder).into_iter().filter_map(name));
+        repositories.into_iter().collect()
     }
 
     /// Marks the folder as taken over by another process. This process must not commit pages any more, and its index
@@ -334,7 +362,8 @@ impl Pages {
     /// The size of the cache, as far as the index knows.
     pub fn size(&self) -> Size {
         let index = self.index();
-        Size { entries: index.slots.len() as u64, bytes: index.bytes }
+        let (unsaved, unsaved_bytes) = index.unsaved.size();
+        Size { entries: index.slots.len() as u64 + unsaved, bytes: index.bytes + unsaved_bytes }
     }
 
     /// Removes the files of pages that were removed from the index. A reader of a file has it open.
@@ -479,7 +508,8 @@ impl Index {
     fn remove_useless(&mut self, now: u64) -> Vec<Name> {
         let slots = self.slots.iter().filter(|(_, slot)| slot.useless_from <= now);
         let useless: Vec<Name> = slots.map(|(name, _)| name.clone()).collect();
-        useless.iter().for_each(|name| self.remove(name));
+        useless.iter().for_each(|name| drop(self.remove(name)));
+        self.unsaved.useless(now).iter().for_each(|name| drop(self.drop_unsaved(name)));
         useless
     }
 
@@ -497,15 +527,41 @@ impl Index {
         Some((name, bytes))
     }
 
-    fn remove(&mut self, name: &Name) {
+    fn contains(&self, name: &Name) -> bool {
+        self.slots.contains_key(name) || self.unsaved.contains(name)
+    }
+
+    fn edition(&self, name: &Name) -> Option<i64> {
+        self.unsaved.edition(name).or_else(|| self.slots.get(name).map(|slot| slot.edition))
+    }
+
+    /// Drops a page that has no file; returns whether there was one. An older page of this name stays in its file.
+    pub(super) fn drop_unsaved(&mut self, name: &Name) -> bool {
+        let was_unsaved = self.unsaved.remove(name);
+        if was_unsaved {
+            self.hot.remove(name);
+        }
+        was_unsaved
+    }
+
+    /// Removes the page with this edition, whose file does not exist any more.
+    fn remove_edition(&mut self, name: &Name, edition: i64) {
+        if self.edition(name) == Some(edition) {
+            self.remove(name);
+        }
+    }
+
+    /// Removes all pages of a name; returns whether there was one without a file.
+    pub(super) fn remove(&mut self, name: &Name) -> bool {
         self.hot.remove(name);
         if let Some(slot) = self.slots.remove(name) {
             self.bytes -= slot.bytes;
             self.order.remove(&slot.used);
         }
+        self.unsaved.remove(name)
     }
 
-    fn next_use(&mut self) -> i64 {
+    pub(super) fn next_use(&mut self) -> i64 {
         self.last_use += 1;
         self.last_use
     }

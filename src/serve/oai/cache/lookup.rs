@@ -15,7 +15,7 @@ use http::HeaderValue;
 use oaimend_base::clock;
 use oaimend_base::error::Error;
 use oaimend_files::{PageCoding, PageKey, Pages, Size};
-use oaimend_oai::Request;
+use oaimend_oai::{Argument, Request};
 use oaimend_repository::{
     DetachedTask, Event, EventStream, Failure, Repository, RepositoryRequest, ResponseSummary,
 };
@@ -113,6 +113,9 @@ impl Cache {
 
     /// The lookup for a request that arrived at this time.
     pub(in crate::serve::oai) fn lookup(&self, page: &CachedRequest<'_>, arrived: SystemTime) -> CacheLookup {
+        if let Some(token) = page.request.argument(Argument::ResumptionToken) {
+            self.storage.pages.note_followed(page.mapping.id(), token);
+        }
         CacheLookup {
             cache: self.clone(),
             key: self.key(page),
@@ -159,8 +162,22 @@ impl Cache {
         }
     }
 
-    /// Stops storing and removing pages, because another process has the folder.
+    /// Saves the pages that are in memory alone, because the process ends. Blocks on the disk.
+    pub(crate) fn save(&self) {
+        let now = clock::secs(clock::now());
+        let lost = self.storage.pages.save_all(now);
+        if lost > 0 {
+            tracing::warn!(
+                lost,
+                "pages in memory cannot be saved; check space and rights of the data folder"
+            );
+        }
+    }
+
+    /// Saves the pages that are in memory alone, and stops storing and removing pages, because another process gets the
+    /// folder. Blocks on the disk.
     pub(crate) fn close(&self) {
+        self.save();
         self.storage.pages.close();
     }
 

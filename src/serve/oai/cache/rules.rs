@@ -22,7 +22,7 @@ pub(super) struct CachePlan {
     /// requests that arrive near its start: an older page hides records that changed in between.
     pub(super) is_shared: bool,
     /// Whether the request continues a list. Its errors are those of one harvest.
-    is_token_page: bool,
+    pub(super) is_token_page: bool,
     /// How long a cached page is fresh.
     fresh: Duration,
     /// How long after that it may replace a failure.
@@ -51,6 +51,12 @@ impl CachePlan {
         let is_kept = fresh + stale_if_error > Duration::ZERO;
         let is_shared = is_token_page || !is_list;
         Self { is_kept, is_shared, is_token_page, fresh, stale_if_error, failures: config.failures }
+    }
+
+    /// Whether the page is of use for one harvest above all: it is kept for the time that a harvester needs to request it
+    /// again. If an operator keeps such pages for longer, they are for other harvesters too.
+    pub(super) fn is_for_one_harvest(&self) -> bool {
+        self.is_token_page && self.fresh <= ONE_HARVEST_MAX
     }
 
     /// The verdict on a complete page. `began` is the time of its start.
@@ -111,6 +117,9 @@ pub(super) fn key(
 pub(super) fn generation(mapping: &Mapping) -> String {
     format!("{} {}", env!("CARGO_PKG_VERSION"), mapping.fingerprint())
 }
+
+/// How long a page after a token is kept at most if it is meant for the harvest that requested it.
+const ONE_HARVEST_MAX: Duration = Duration::from_secs(60);
 
 /// The time of an `expirationDate`. `None` if it has no time zone.
 fn parse_expiration(date: &str) -> Option<SystemTime> {

@@ -8,8 +8,8 @@ use crate::serve::oai::cache::page_meta::PageMeta;
 use crate::serve::oai::cache::rules::Retention;
 use bytes::Bytes;
 use oaimend_base::clock;
-use oaimend_files::{BlockSums, NewBody, NewPage, Pages};
-use oaimend_repository::ResponseSummary;
+use oaimend_files::{BlockSums, NewBody, NewPage, Pages, UnsavedPage};
+use oaimend_repository::{ByteRope, ResponseSummary};
 use pingora_http::ResponseHeader;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -38,11 +38,11 @@ impl Writer {
             let piece_bytes = self.page.state().piece_bytes();
             let piece = bytes.split_to(bytes.len().min(piece_bytes));
             self.wait_for_room(piece.len() as u64).await?;
-            if self.page.plan.is_kept {
-                self.sums.push(&piece);
-            }
             let count = piece.len() as u64;
             let is_held = self.page.state().remember(&piece);
+            if !is_held {
+                self.sum_up(&piece);
+            }
             if !is_held && let Err(error) = self.write(piece.clone()).await {
                 tracing::error!(
                     repository = self.page.key.repository(),
@@ -58,6 +58,14 @@ impl Writer {
             self.page.progress.notify_waiters();
         }
         Ok(())
+    }
+
+    /// Adds a piece to the checksums of the file, and before the first one what is in memory.
+    fn sum_up(&mut self, piece: &Bytes) {
+        if let Err(memory) = self.page.state().part() {
+            memory.runs().for_each(|(_, run)| self.sums.push(run));
+        }
+        self.sums.push(piece);
     }
 
     /// Sets the response header.
@@ -123,13 +131,22 @@ impl Writer {
     }
 
     /// Ends a complete page: caches it if possible, and notifies its readers. Returns whether it is cached.
+    ///
+    /// A page that is of use for a short time stays in memory.
     pub(in crate::serve::oai::cache) async fn finish(mut self, summary: &ResponseSummary) -> bool {
         self.page.state().is_written = true;
         let began = self.page.begun().map(|begun| begun.at);
         let kept = began.and_then(|began| Some((began, self.page.plan.verdict(summary, began)?)));
         let may_keep = !self.page.state().is_passing && !self.pages.is_closed();
         let is_kept = match kept {
-            Some((began, kept)) if may_keep => self.commit(kept, PageMeta::new(began, kept).to_bytes()).await,
+            Some((began, kept)) if may_keep => {
+                let meta = PageMeta::new(began, kept).to_bytes();
+                let memory = if self.page.plan.is_token_page { self.page.state().part().err() } else { None };
+                match memory {
+                    Some(memory) => self.keep_in_memory(kept, meta, &memory, summary).await,
+                    None => self.commit(kept, meta).await,
+                }
+            }
             _ => false,
         };
         // The page on disk is found from now on.
@@ -137,11 +154,42 @@ impl Writer {
         is_kept
     }
 
+    /// Adds the page to those that have no file, and saves others to make room for it.
+    async fn keep_in_memory(
+        &self,
+        kept: Retention,
+        meta: Vec<u8>,
+        memory: &ByteRope,
+        summary: &ResponseSummary,
+    ) -> bool {
+        let key = &self.page.key;
+        let page = UnsavedPage {
+            meta,
+            body: memory.to_vec().into(),
+            useless_from: useless_from(kept),
+            next: summary.page.token.clone(),
+            is_for_one_harvest: self.page.plan.is_for_one_harvest(),
+        };
+        let leaving = self.pages.keep_unsaved(key, page, clock::secs(clock::now()));
+        if !leaving.is_empty() {
+            // The next page waits too, so that memory does not grow while the disk is slow.
+            let pages = Arc::clone(&self.pages);
+            let saved = write_on_disk(move || {
+                let now = clock::secs(clock::now());
+                leaving.iter().try_for_each(|page| pages.save(page, now))
+            });
+            if let Err(error) = saved.await {
+                tracing::warn!(%error, "a page cannot be cached; check space and rights of the data folder");
+            }
+        }
+        // A concurrent purge found no page.
+        !self.page.state().is_passing || !self.pages.purge(key)
+    }
+
     async fn commit(&mut self, kept: Retention, meta: Vec<u8>) -> bool {
         let (page, pages, sums) =
             (Arc::clone(&self.page), Arc::clone(&self.pages), std::mem::take(&mut self.sums));
-        let until = kept.fresh_until + kept.stale_if_error;
-        let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
+        let useless_from = useless_from(kept);
         let committed = write_on_disk(move || {
             let (written, known) = {
                 let state = page.state();
@@ -155,6 +203,8 @@ impl Writer {
                 Err(memory) => {
                     let part = pages.part(&page.key, clock::secs(clock::now()))?;
                     let runs: Vec<&[u8]> = memory.runs().map(|(_, run)| run).collect();
+                    let mut sums = BlockSums::default();
+                    runs.iter().for_each(|run| sums.push(run));
                     let body = NewBody::InMemory(&runs);
                     pages.commit(&part, &page.key, NewPage { meta: &meta, body, sums, useless_from })?;
                 }
@@ -186,6 +236,12 @@ impl Writer {
         let at = clock::now();
         self.page.finish(End::Whole { at, answers_until: Some(at + self.page.plan.failures) });
     }
+}
+
+/// The time from which on a page is of no use, in seconds since 1970.
+fn useless_from(kept: Retention) -> u64 {
+    let until = kept.fresh_until + kept.stale_if_error;
+    until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1
 }
 
 impl Drop for Writer {

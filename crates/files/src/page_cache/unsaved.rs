@@ -1,0 +1,259 @@
+//! The pages in memory that have no file: pages of a running harvest, which are of use for a short time.
+//!
+//! A page that is evicted before its time is saved to a file, unless the harvester has already requested the page that
+//! follows it: then it has received this one. All pages are saved when the process ends. A process that is killed loses
+//! them.
+//!
+//! Invariant: an evicted page is found until it has been saved or dropped.
+
+use super::entry::{BlockSums, NewBody, NewPage};
+use super::hot::HotPage;
+use super::key::{Name, PageKey};
+use super::pages::Pages;
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+
+/// A page that is held in memory alone.
+#[derive(Debug)]
+pub struct UnsavedPage {
+    /// The metadata that belongs to the body.
+    pub meta: Vec<u8>,
+    /// The complete body, not compressed.
+    pub body: Bytes,
+    /// The time from which on the page is of no use, in seconds since 1970.
+    pub useless_from: u64,
+    /// What the request for the page that follows it contains, if there is one.
+    pub next: Option<String>,
+    /// Whether the page is dropped, and not saved, if it is evicted after the request for the page that follows it.
+    pub is_for_one_harvest: bool,
+}
+
+/// A page that must be saved, because memory has no more room for it or the process ends.
+#[derive(Clone, Debug)]
+pub struct LeavingPage {
+    key: PageKey,
+    page: Arc<HotPage>,
+    useless_from: u64,
+}
+
+/// All pages in memory that have no file.
+#[derive(Debug, Default)]
+pub(super) struct UnsavedPages {
+    pages: HashMap<Name, Held>,
+    /// The order of eviction. Pages that are being saved are not in it.
+    order: BTreeMap<i64, Name>,
+    /// The page before each request for a page that follows one. The keys are hashes, because tokens can be long; two
+    /// equal hashes drop a page too early.
+    before: HashMap<u64, Name>,
+    hasher: RandomState,
+    first_place: i64,
+    last_place: i64,
+    /// Bytes of all pages, without those that are being saved.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    key: PageKey,
+    page: Arc<HotPage>,
+    useless_from: u64,
+    /// The hash of the request for the page that follows it.
+    next: Option<u64>,
+    is_for_one_harvest: bool,
+    /// Whether the page that follows it was requested after the last request for this one.
+    is_followed: bool,
+    /// Its place in the order of eviction; `None` while it is being saved.
+    place: Option<i64>,
+}
+
+impl Pages {
+    /// Holds a page in memory without a file. Returns the pages that must be saved to make room for it. They stay in
+    /// memory, in addition to [`UNSAVED_BYTES_MAX`], until [`Pages::save`] returns. Does not read the disk.
+    ///
+    /// `now` is in seconds since 1970.
+    pub fn keep_unsaved(&self, key: &PageKey, page: UnsavedPage, now: u64) -> Vec<LeavingPage> {
+        let mut index = self.index();
+        index.drop_unsaved(key.name());
+        // Its compressed form is that of an older page.
+        index.hot.remove(key.name());
+        let edition = index.next_use();
+        index.unsaved.keep(key, page, edition);
+        let (leaving, dropped) = index.unsaved.evict(now);
+        dropped.iter().for_each(|name| drop(index.drop_unsaved(name)));
+        leaving
+    }
+
+    /// Notes a request for the page that follows another one: `next` is what it contains. Does not read the disk.
+    pub fn note_followed(&self, repository: &str, next: &str) {
+        self.index().unsaved.note_followed(repository, next);
+    }
+
+    /// Saves a page that has to leave the memory, unless it was removed or replaced meanwhile. `now` is in seconds since
+    /// 1970.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written. The page is lost.
+    pub fn save(&self, leaving: &LeavingPage, now: u64) -> io::Result<()> {
+        let LeavingPage { key, page, useless_from } = leaving;
+        let is_wanted = || self.index().unsaved.edition(key.name()) == Some(page.edition);
+        if !is_wanted() {
+            return Ok(());
+        }
+        let mut sums = BlockSums::default();
+        sums.push(&page.body);
+        let new = NewPage {
+            meta: &page.meta,
+            body: NewBody::InMemory(&[&page.body]),
+            sums,
+            useless_from: *useless_from,
+        };
+        let part = self.part(key, now);
+        let saved = part.and_then(|part| self.commit_if(&part, key, new, is_wanted));
+        if saved.is_err() && is_wanted() {
+            self.index().drop_unsaved(key.name());
+        }
+        saved
+    }
+
+    /// Saves all pages that have no file and are still of use, because the process ends. Returns how many could not be
+    /// saved. `now` is in seconds since 1970.
+    pub fn save_all(&self, now: u64) -> u64 {
+        if self.is_closed() {
+            return 0;
+        }
+        let leaving = self.index().unsaved.take_all(now);
+        leaving.iter().map(|page| u64::from(self.save(page, now).is_err())).sum()
+    }
+}
+
+impl UnsavedPages {
+    /// The page, which becomes the last one to be evicted.
+    pub(super) fn find(&mut self, name: &Name) -> Option<Arc<HotPage>> {
+        let held = self.pages.get_mut(name)?;
+        held.is_followed = false;
+        if let Some(place) = &mut held.place {
+            let name = self.order.remove(place);
+            self.last_place += 1;
+            *place = self.last_place;
+            self.order.extend(name.map(|name| (self.last_place, name)));
+        }
+        Some(Arc::clone(&held.page))
+    }
+
+    pub(super) fn contains(&self, name: &Name) -> bool {
+        self.pages.contains_key(name)
+    }
+
+    /// The edition of a page.
+    pub(super) fn edition(&self, name: &Name) -> Option<i64> {
+        self.pages.get(name).map(|held| held.page.edition)
+    }
+
+    /// The names of the pages of a repository.
+    pub(super) fn names_of(&self, repository: &str) -> impl Iterator<Item = &Name> {
+        self.pages.keys().filter(move |name| *name.repository == *repository)
+    }
+
+    /// The repository of each page.
+    pub(super) fn repositories(&self) -> impl Iterator<Item = &str> {
+        self.pages.keys().map(|name| &*name.repository)
+    }
+
+    /// Their number, and their bytes.
+    pub(super) fn size(&self) -> (u64, u64) {
+        (self.pages.len() as u64, self.bytes as u64)
+    }
+
+    /// The names of the pages that are useless at `now`, in seconds since 1970.
+    pub(super) fn useless(&self, now: u64) -> Vec<Name> {
+        let useless = self.pages.iter().filter(|(_, held)| held.useless_from <= now);
+        useless.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn keep(&mut self, key: &PageKey, page: UnsavedPage, edition: i64) {
+        let UnsavedPage { meta, body, useless_from, next, is_for_one_harvest } = page;
+        let name = key.name();
+        let next = next.map(|next| self.hash(&name.repository, &next));
+        if let Some(next) = next {
+            self.before.insert(next, name.clone());
+        }
+        self.last_place += 1;
+        let page = Arc::new(HotPage { meta, body, edition });
+        self.bytes += page.bytes();
+        self.order.insert(self.last_place, name.clone());
+        let (key, place) = (key.clone(), Some(self.last_place));
+        let held = Held { key, page, useless_from, next, is_for_one_harvest, is_followed: false, place };
+        self.pages.insert(name.clone(), held);
+    }
+
+    fn note_followed(&mut self, repository: &str, next: &str) {
+        if self.before.is_empty() {
+            return;
+        }
+        let Some(name) = self.before.get(&self.hash(repository, next)) else { return };
+        let Some(held) = self.pages.get_mut(name).filter(|held| held.is_for_one_harvest) else { return };
+        held.is_followed = true;
+        if let Some(place) = &mut held.place {
+            let name = self.order.remove(place);
+            self.first_place -= 1;
+            *place = self.first_place;
+            self.order.extend(name.map(|name| (self.first_place, name)));
+        }
+    }
+
+    /// Makes room. Returns the pages to save, and the names of those to drop.
+    fn evict(&mut self, now: u64) -> (Vec<LeavingPage>, Vec<Name>) {
+        let (mut leaving, mut dropped) = (Vec::new(), Vec::new());
+        while self.bytes > UNSAVED_BYTES_MAX
+            && let Some((_, name)) = self.order.pop_first()
+            && let Some(held) = self.pages.get_mut(&name)
+        {
+            self.bytes -= held.page.bytes();
+            held.place = None;
+            if held.is_followed || held.useless_from <= now {
+                dropped.push(name);
+            } else {
+                leaving.push(held.leaving());
+            }
+        }
+        (leaving, dropped)
+    }
+
+    /// The pages that are still of use. All of them are to be saved.
+    fn take_all(&mut self, now: u64) -> Vec<LeavingPage> {
+        let of_use = self.pages.values().filter(|held| held.useless_from > now && !held.is_followed);
+        of_use.map(Held::leaving).collect()
+    }
+
+    /// Removes a page; returns whether it existed.
+    pub(super) fn remove(&mut self, name: &Name) -> bool {
+        let Some(held) = self.pages.remove(name) else { return false };
+        if let Some(next) = held.next
+            && self.before.get(&next) == Some(name)
+        {
+            self.before.remove(&next);
+        }
+        if let Some(place) = held.place {
+            self.bytes -= held.page.bytes();
+            self.order.remove(&place);
+        }
+        true
+    }
+
+    fn hash(&self, repository: &str, next: &str) -> u64 {
+        self.hasher.hash_one((repository, next))
+    }
+}
+
+impl Held {
+    fn leaving(&self) -> LeavingPage {
+        LeavingPage { key: self.key.clone(), page: Arc::clone(&self.page), useless_from: self.useless_from }
+    }
+}
+
+/// Maximum number of bytes of all pages in memory that have no file.
+pub(super) const UNSAVED_BYTES_MAX: usize = 32 << 20;
