@@ -304,6 +304,52 @@ fn full_disk_sends_page_uncached() {
     }
 }
 
+/// A list of four pages whose tokens are good for one request each.
+fn list_with_single_use_tokens() -> Source {
+    let used = std::sync::Mutex::new(std::collections::BTreeSet::new());
+    Source::start(move |_, received| {
+        let token = received.target.split_once("resumptionToken=").map_or("t0", |(_, token)| token);
+        let number: usize = token.trim_start_matches('t').parse().expect("a token of this list");
+        if !used.lock().expect("no panic").insert(number) {
+            return Reply::whole(500, "", "used");
+        }
+        let page = last_page_of(300).replace("oai:x:", &format!("oai:x:{number}."));
+        let token = format!("<resumptionToken>t{}</resumptionToken></ListRecords>", number + 1);
+        Reply::xml(if number < 3 { page.replace("</ListRecords>", &token) } else { page })
+    })
+}
+
+#[test]
+fn a_harvest_creates_no_files_and_its_pages_survive_the_end_of_the_process() {
+    let source = list_with_single_use_tokens();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let start = || {
+        let map = format!("x={}", source.base_url());
+        let mut command = serve(folder.path());
+        Program::run(command.args(["--admin", "off", "--public-url", "http://oai.example", "--map", &map]))
+    };
+    let files = || std::fs::read_dir(folder.path().join("data/cache/x")).map_or(0, Iterator::count);
+    let paths: Vec<String> =
+        (1..4).map(|number| format!("/x?verb=ListRecords&resumptionToken=t{number}")).collect();
+    let mut program = start();
+    assert!(fetch(program.address(), "/x?verb=ListRecords&metadataPrefix=oai_dc").whole);
+    let harvested: Vec<Got> = paths.iter().map(|path| fetch(program.address(), path)).collect();
+    assert_eq!(files(), 0);
+    for (path, first) in paths.iter().zip(&harvested) {
+        let again = fetch(program.address(), path);
+        assert_eq!(again.header("cache-status"), "oaimend; hit", "{}", again.text());
+        assert_eq!((again.header("etag"), again.text()), (first.header("etag"), first.text()));
+    }
+    assert_eq!(files(), 0);
+    program.signal("-TERM");
+    assert!(program.ended().success());
+    assert_eq!(files(), 3, "the harvester may request each of them again");
+    program = start();
+    let last = fetch(program.address(), &paths[2]);
+    assert_eq!((last.header("cache-status"), last.text()), ("oaimend; hit", harvested[2].text()));
+    assert_eq!(source.requests().len(), 4);
+}
+
 #[test]
 fn damaged_file_is_not_served() {
     let source = Source::page(last_page_of(6000));
