@@ -11,7 +11,7 @@ mod reuse;
 mod tests;
 
 pub use disk_wait::Wait;
-pub use entry::{BlockSums, Entry, NewBody, NewPage};
+pub use entry::{BlockSums, Entry, FileSlice, NewBody, NewPage};
 pub use hot::{HotPage, PageCoding};
 pub use key::PageKey;
 pub use pages::{Pages, Part, Size};
