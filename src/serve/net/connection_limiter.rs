@@ -9,12 +9,12 @@
 
 use super::connection::Connection;
 use super::handover::{self, HandoverState};
-use super::harvester_service::Proxy;
 use super::tls_listener::{Started, TlsListener};
 use super::vectored_stream::VectoredStream;
 use crate::config::Connections;
 use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::context::ServerContext;
+use crate::serve::oai::ProxyService;
 use crate::serve::response::{Body, Response};
 use crate::serve::telemetry::labels::RefusalReason;
 use async_trait::async_trait;
@@ -26,6 +26,7 @@ use pingora_core::apps::{
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::{ALPN, Stream};
 use pingora_core::server::ShutdownWatch;
+use pingora_proxy::HttpProxy;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -34,6 +35,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+/// The proxy of pingora with our phases.
+pub(super) type Proxy = HttpProxy<ProxyService, ()>;
 
 /// Counts connections, and passes them to pingora.
 pub(super) struct ConnectionLimiter {

@@ -2,7 +2,7 @@
 //!
 //! pingora would accept them too, but its connections cannot send files, and each of them costs more.
 
-use super::connection_limiter::ConnectionLimiter;
+use super::connection_limiter::{ConnectionLimiter, Proxy};
 use super::freed_memory::give_back_freed_memory;
 use super::handover::HandoverState;
 use super::listener::until_it_stops;
@@ -13,16 +13,13 @@ use pingora_core::apps::HttpServerApp as _;
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{ListenFds, ShutdownWatch};
 use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
-use pingora_proxy::{HttpProxy, http_proxy};
+use pingora_proxy::http_proxy;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-
-/// The proxy of pingora with our phases.
-pub(super) type Proxy = HttpProxy<ProxyService, ()>;
 
 /// Accepts connections on bound sockets.
 pub(crate) struct HarvesterService {
