@@ -19,11 +19,11 @@ use crate::serve::background::notifications::service::NoticeService;
 use crate::serve::background::source_walks::SourceWalks;
 use crate::serve::context::{Opened, ServerContext};
 use crate::serve::net::handover::{self, Sockets, TakenOver};
+use crate::serve::net::harvester_service::HarvesterService;
+use crate::serve::net::installed_program;
 use crate::serve::net::listener::BoundService;
 use crate::serve::net::signals::{Signals, StopSignal};
 use crate::serve::net::tls_listener::TlsListener;
-use crate::serve::net::{connection_limiter, installed_program};
-use crate::serve::oai::ProxyService;
 use crate::serve::oai::cache::Cache;
 use crate::serve::resolver::ResolverFollowing;
 use crate::serve::search::SearchIndexing;
@@ -34,12 +34,10 @@ use oaimend_base::error::Error;
 use oaimend_files::DataDirLock;
 use oaimend_files::data_dir::WRITABLE;
 use oaimend_store::Store;
-use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, ShutdownSignalWatch};
 use pingora_core::services::background::background_service;
 use pingora_core::services::listening::Service;
-use pingora_proxy::ProxyServiceBuilder;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -198,29 +196,21 @@ impl Server {
         };
         let mut server = pingora_core::server::Server::new_with_opt_and_conf(None, conf);
         server.bootstrap();
-        let front = ProxyService(Arc::clone(&self.shared));
-        let mut public = ProxyServiceBuilder::new(&server.configuration, front)
-            .name("harvesters")
-            .server_options(connection_limiter::options())
-            .custom((), connection_limiter::limit_connections(Arc::clone(&self.shared)))
-            .build();
-        let handover = || self.shared.lifecycle.handover();
         let mut sockets = vec![self.sockets.public];
         // TLS begins in the connection limiter.
         sockets.extend(self.sockets.tls);
-        for (address, _) in &sockets {
-            // A read buffer of 64 KiB for each connection would be most of its memory. Requests are short.
-            let unbuffered = L4BufferSettings::default().read(0);
-            public.add_listener(ListenerConfig::tcp(address.to_string()).l4_buffer(unbuffered));
-        }
-        server.add_service(BoundService { service: public, sockets, handover: handover() });
+        server.add_service(HarvesterService::new(&self.shared, &server.configuration, sockets));
         if let Some((address, listener)) = self.sockets.admin {
             let app = Admin { shared: Arc::clone(&self.shared), hosts: AllowedHosts(self.admin_hosts) };
             let mut admin = Service::new("operators".to_owned(), app);
             admin.threads = Some(1);
             admin.add_tcp(&address.to_string());
             let sockets = vec![(address, listener)];
-            server.add_service(BoundService { service: admin, sockets, handover: handover() });
+            server.add_service(BoundService {
+                service: admin,
+                sockets,
+                handover: self.shared.lifecycle.handover(),
+            });
         }
         let served = &self.shared.served;
         let cache = served.cache.clone();

@@ -11,7 +11,7 @@ pub use broken_pages::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo, BrokenPages};
 pub use check_reports::CheckReports;
 pub use data_dir::DataDirLock;
 pub use page_cache::{
-    BlockSums, Entry as PageEntry, HotPage, LeavingPage, NewBody, NewPage, PageCoding, PageKey, Pages, Part,
-    Size, UnsavedPage, Wait as DiskWait,
+    BlockSums, Entry as PageEntry, FileSlice, HotPage, LeavingPage, NewBody, NewPage, PageCoding, PageKey,
+    Pages, Part, Size, UnsavedPage, Wait as DiskWait,
 };
 pub use static_files::{FileStamp, NewStaticFile, StaticFileInfo, StaticFiles};

@@ -1,14 +1,15 @@
 //! Limits connections of harvesters, from the first byte to the first complete header.
 //!
 //! pingora has no deadline for a complete header, keeps idle connections open without limit, and counts neither.
-//! Therefore each connection passes this module first, as a custom session of pingora: it is counted, its header is
-//! read within limits, and then pingora serves it like a new connection.
+//! Therefore each connection passes this module first: it is counted, its header is read within limits, and then pingora
+//! serves it like a new connection.
 //!
 //! Invariants: the number of connections is limited, in total and for each address. A connection without a request is
 //! closed after a limited time. The bytes read of a header are limited. pingora always receives a complete header.
 
+use super::connection::Connection;
 use super::handover::{self, HandoverState};
-use super::tls_listener::Started;
+use super::tls_listener::{Started, TlsListener};
 use super::vectored_stream::VectoredStream;
 use crate::config::Connections;
 use crate::serve::clients::client_class::ClientNetwork;
@@ -23,41 +24,23 @@ use pingora_core::apps::{
     HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp,
 };
 use pingora_core::protocols::http::ServerSession;
-use pingora_core::protocols::l4::stream::Stream as Socket;
 use pingora_core::protocols::{ALPN, Stream};
 use pingora_core::server::ShutdownWatch;
-use pingora_proxy::{HttpProxy, ProcessCustomSession};
+use pingora_proxy::HttpProxy;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The proxy of pingora with our phases.
-type Proxy = HttpProxy<ProxyService, ()>;
+pub(super) type Proxy = HttpProxy<ProxyService, ()>;
 
-/// The callback of pingora for each new connection.
-pub(crate) fn limit_connections(shared: Arc<ServerContext>) -> ProcessCustomSession<ProxyService, ()> {
-    let limiter = Arc::new(ConnectionLimiter { shared, open: Mutex::default() });
-    Arc::new(move |proxy, stream, shutdown| {
-        let (limiter, shutdown) = (Arc::clone(&limiter), shutdown.clone());
-        Box::pin(async move {
-            limiter.serve(proxy, stream, shutdown).await;
-            None
-        })
-    })
-}
-
-/// The options that make pingora call [`limit_connections`], which also detects HTTP/2.
-pub(crate) fn options() -> HttpServerOptions {
-    let mut options = HttpServerOptions::default();
-    options.force_custom = true;
-    options
-}
-
-struct ConnectionLimiter {
+/// Counts connections, and passes them to pingora.
+pub(super) struct ConnectionLimiter {
     shared: Arc<ServerContext>,
     open: Mutex<OpenConnections>,
 }
@@ -132,18 +115,46 @@ enum ReceivedHead {
 }
 
 impl ConnectionLimiter {
-    async fn serve(&self, proxy: Arc<Proxy>, stream: Stream, mut shutdown: ShutdownWatch) {
-        let digest = stream.get_socket_digest();
-        let peer = digest.and_then(|digest| digest.peer_addr()?.as_inet().copied());
+    pub(super) fn new(shared: Arc<ServerContext>) -> Self {
+        Self { shared, open: Mutex::default() }
+    }
+
+    /// Serves one connection to its end.
+    pub(super) async fn serve(
+        &self,
+        proxy: Arc<Proxy>,
+        socket: TcpStream,
+        peer: SocketAddr,
+        shutdown: ShutdownWatch,
+    ) {
         let Some(mut entry) = self.admit(peer) else { return };
-        let Some(stream) = self.start_tls(stream, peer).await else { return };
-        if let Some(page) = entry.refused.take() {
-            return self.refuse(stream, page).await;
+        let connection = Connection::new(socket, peer);
+        let tls = self.shared.tls.as_ref().filter(|tls| tls.has_accepted(connection.local()));
+        let stream: Stream = match tls {
+            None => Box::new(VectoredStream::on_tcp(connection)),
+            Some(tls) => {
+                let Some(stream) = self.start_tls(tls, Box::new(connection.into_socket()), peer).await else {
+                    return;
+                };
+                if entry.refused.is_none() && stream.selected_alpn_proto() == Some(ALPN::H2) {
+                    return self.serve_http_2(proxy, stream, &shutdown).await;
+                }
+                Box::new(VectoredStream::on(stream))
+            }
+        };
+        match entry.refused.take() {
+            Some(page) => self.refuse(stream, page).await,
+            None => self.serve_http_1(proxy, stream, peer, shutdown).await,
         }
-        if stream.selected_alpn_proto() == Some(ALPN::H2) {
-            return self.serve_http_2(proxy, stream, &shutdown).await;
-        }
-        let mut stream: Stream = Box::new(VectoredStream::on(stream));
+    }
+
+    async fn serve_http_1(
+        &self,
+        proxy: Arc<Proxy>,
+        mut stream: Stream,
+        peer: SocketAddr,
+        mut shutdown: ShutdownWatch,
+    ) {
         let mut settings = None;
         loop {
             let head = match self.read_head(&mut stream, &mut shutdown).await {
@@ -156,11 +167,7 @@ impl ConnectionLimiter {
                 }
                 ReceivedHead::Refused(reason, page) => {
                     self.shared.telemetry.refused(None, reason);
-                    tracing::debug!(
-                        peer = peer.map(tracing::field::display),
-                        reason = reason.name(),
-                        "refused"
-                    );
+                    tracing::debug!(%peer, reason = reason.name(), "refused");
                     return self.refuse(stream, page).await;
                 }
             };
@@ -177,11 +184,11 @@ impl ConnectionLimiter {
     }
 
     /// Counts a connection. `None`: it is closed without a response.
-    fn admit(&self, peer: Option<SocketAddr>) -> Option<OpenConnection<'_>> {
+    fn admit(&self, peer: SocketAddr) -> Option<OpenConnection<'_>> {
         let now = self.shared.clients.current();
         let limits = &now.connections;
-        let counted = peer.map(|peer| peer.ip()).filter(|ip| !now.classes.is_local_or_trusted(*ip));
-        let origin = counted.map(ClientNetwork::of);
+        let is_counted = !now.classes.is_local_or_trusted(peer.ip());
+        let origin = is_counted.then(|| ClientNetwork::of(peer.ip()));
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = open.admit(origin, limits);
         if let Err(reason) = admitted {
@@ -189,13 +196,8 @@ impl ConnectionLimiter {
             let now = clock::uptime();
             if open.warned_at.is_none_or(|warned_at| now.saturating_sub(warned_at) >= WARNING_INTERVAL) {
                 open.warned_at = Some(now);
-                let (all, peer) = (open.all, peer.map(tracing::field::display));
-                tracing::warn!(
-                    reason = reason.name(),
-                    connections = all,
-                    peer,
-                    "too many connections; see [connections]"
-                );
+                let (reason, connections) = (reason.name(), open.all);
+                tracing::warn!(reason, connections, %peer, "too many connections; see [connections]");
             }
             // The number of refusals in progress is limited too.
             if open.all >= limits.connections_max.saturating_add(REFUSED_MAX) {
@@ -322,11 +324,8 @@ impl ConnectionLimiter {
         None
     }
 
-    /// Starts TLS, if the connection is one of the listener with TLS. `None`: it has ended.
-    async fn start_tls(&self, stream: Stream, peer: Option<SocketAddr>) -> Option<Stream> {
-        let Some(tls) = self.shared.tls.as_ref().filter(|tls| tls.has_accepted(&stream)) else {
-            return Some(stream);
-        };
+    /// Starts TLS. `None`: the connection has ended.
+    async fn start_tls(&self, tls: &TlsListener, stream: Stream, peer: SocketAddr) -> Option<Stream> {
         let time_max = self.shared.clients.current().connections.request_timeout;
         let reason = match tls.start(stream, time_max).await {
             Started::Tls(stream) => return Some(stream),
@@ -336,7 +335,7 @@ impl ConnectionLimiter {
                 RefusalReason::NoTls
             }
             Started::Failed(error) => {
-                tracing::debug!(peer = peer.map(tracing::field::display), error, "no TLS connection");
+                tracing::debug!(%peer, error, "no TLS connection");
                 RefusalReason::TlsHandshake
             }
             // Without a byte of the client it is like an idle connection.
@@ -355,9 +354,10 @@ impl ConnectionLimiter {
 
     /// Serves a connection without TLS that starts as HTTP/2.
     async fn serve_h2c(&self, proxy: Arc<Proxy>, stream: Stream, read: &[u8], shutdown: &ShutdownWatch) {
-        // It is our stream around a socket, unless a client uses HTTP/2 over TLS without asking for it.
         let Ok(ours) = stream.into_any().downcast::<VectoredStream>() else { return };
-        let Ok(mut socket) = ours.into_stream().into_any().downcast::<Socket>() else { return };
+        // It has TLS if a client uses HTTP/2 over TLS without asking for it.
+        let Some(connection) = ours.into_tcp() else { return };
+        let mut socket = Box::new(connection.into_socket());
         socket.rewind(read);
         let mut options = HttpServerOptions::default();
         options.h2c = true;

@@ -51,7 +51,7 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
 }
 
 /// Stops a service from accepting when the process ends or another process has its sockets.
-async fn until_it_stops(
+pub(super) async fn until_it_stops(
     mut shutdown: ShutdownWatch,
     mut handover: watch::Receiver<HandoverState>,
     stop: watch::Sender<bool>,

@@ -76,12 +76,10 @@ impl TlsListener {
         self.address
     }
 
-    /// Whether a connection was accepted here. The kernel allows only one listener for each address and port.
-    pub(crate) fn has_accepted(&self, stream: &Stream) -> bool {
-        let digest = stream.get_socket_digest();
-        let Some(local) = digest.and_then(|digest| digest.local_addr()?.as_inet().copied()) else {
-            return false;
-        };
+    /// Whether a connection with this address of its own was accepted here. The kernel allows only one listener for each
+    /// address and port.
+    pub(crate) fn has_accepted(&self, local: Option<SocketAddr>) -> bool {
+        let Some(local) = local else { return false };
         let (listener, ip) = (self.address.ip(), local.ip());
         let is_any = listener.is_unspecified() && listener.is_ipv4() == ip.is_ipv4();
         local.port() == self.address.port() && (listener == ip || is_any)

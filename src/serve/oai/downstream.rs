@@ -1,11 +1,13 @@
 //! The receiver of a response: the client, or a buffer from which its page is made.
 
+use super::cache::PageForm;
 use super::collected::CollectedResponse;
 use super::{gzip, headers};
+use crate::serve::net::vectored_stream::VectoredStream;
 use crate::serve::response::ResponseSink;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Version, header};
-use oaimend_files::PageCoding;
+use oaimend_files::{FileSlice, PageCoding};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::Session;
@@ -48,6 +50,18 @@ impl Downstream<'_> {
         }
     }
 
+    /// The form in which the client receives a page that is cached.
+    pub(super) fn page_form(&self) -> PageForm {
+        let may_be_file = self.collected.is_none() && !self.is_head_only() && self.connection().is_some();
+        PageForm { coding: self.accepted_coding(), may_be_file }
+    }
+
+    /// The connection, if it can send parts of files: HTTP/1 without TLS.
+    fn connection(&self) -> Option<&VectoredStream> {
+        let stream = self.session.as_downstream().as_http1()?.stream();
+        (**stream).as_any().downcast_ref::<VectoredStream>().filter(|stream| stream.sends_files())
+    }
+
     /// Takes the header of a response; `end`: it has no body.
     pub(super) async fn write_head(&mut self, mut head: Box<ResponseHeader>, end: bool) -> Result<()> {
         if let Some(collected) = &mut self.collected {
@@ -67,6 +81,28 @@ impl Downstream<'_> {
         match &mut self.collected {
             Some(collected) => collected.push(&piece),
             None => self.session.write_response_body(Some(piece), false).await,
+        }
+    }
+
+    /// Takes a part of a file as the next piece of the body. The form of the page allows files.
+    ///
+    /// # Errors
+    ///
+    /// The client is gone, or the file is shorter.
+    pub(super) async fn write_file(&mut self, slice: FileSlice) -> Result<()> {
+        let mut left = slice.bytes;
+        if let Some(connection) = self.connection() {
+            connection.send_file(slice);
+        }
+        while left > 0 {
+            let place = VectoredStream::place(left);
+            left -= place.len() as u64;
+            self.session.write_response_body(Some(place), false).await?;
+        }
+        if self.connection().is_some_and(VectoredStream::has_sent_file) {
+            Ok(())
+        } else {
+            Error::e_explain(ErrorType::InternalError, "a part of a file was not sent")
         }
     }
 

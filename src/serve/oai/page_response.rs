@@ -55,7 +55,7 @@ impl PageResponder<'_> {
             *upstream = Some(handle.clone());
             return self.answer_without_cache(downstream, &handle, request).await;
         };
-        lookup.coding = downstream.accepted_coding();
+        lookup.form = downstream.page_form();
         let found = {
             let handle = handle.clone();
             let ended = move |summary, failure| handle.end(summary, failure);
@@ -157,14 +157,19 @@ impl PageResponder<'_> {
         if is_known {
             return downstream.write_head(head, true).await;
         }
-        if lookup.coding == PageCoding::Gzip {
+        if lookup.form.coding == PageCoding::Gzip {
             return send_compressed(downstream, lookup, page, head).await;
         }
         downstream.write_head(head, false).await?;
-        while let Some(piece) = downstream.while_connected(page.next()).await?.map_err(truncated)? {
-            downstream.write_piece(piece).await?;
+        loop {
+            if let Some(slice) = page.next_in_file() {
+                downstream.write_file(slice).await?;
+            } else if let Some(piece) = downstream.while_connected(page.next()).await?.map_err(truncated)? {
+                downstream.write_piece(piece).await?;
+            } else {
+                return downstream.write_end().await;
+            }
         }
-        downstream.write_end().await
     }
 
     /// Sends the response of the source to this request alone.
@@ -282,7 +287,7 @@ fn complete_head(head: &mut ResponseHeader, lookup: &CacheLookup, length: Option
     let status = lookup.cache_status(forwarded_as.unwrap_or_default());
     head.insert_header(header::CACHE_STATUS, status)?;
     let length = if head.status == StatusCode::OK { length } else { None };
-    match (lookup.coding, length) {
+    match (lookup.form.coding, length) {
         // A response without a body has the tag that its body would have.
         (PageCoding::Gzip, _) => gzip::mark_tag(head),
         (PageCoding::Plain, Some(length)) => {

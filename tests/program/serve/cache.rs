@@ -375,7 +375,7 @@ fn damaged_file_is_not_served() {
 }
 
 #[test]
-fn file_damaged_while_served_aborts_the_response() {
+fn file_damaged_while_served_aborts_a_response_that_is_read_from_it() {
     let source = Source::page(last_page_of(6000));
     let proxy = Proxy::of(&source);
     let whole = proxy.get(TOKEN_PAGE).body;
@@ -383,8 +383,26 @@ fn file_damaged_while_served_aborts_the_response() {
     let mut bytes = std::fs::read(&files[0]).expect("it is there");
     bytes[2_000_000] ^= 1;
     std::fs::write(&files[0], bytes).expect("it can be written");
-    let got = proxy.get(TOKEN_PAGE);
-    assert!(!got.whole && whole.starts_with(&got.body), "{}", got.body.len());
+    let got = fetch_with(proxy.address(), TOKEN_PAGE, "Accept-Encoding: gzip\r\n");
+    assert!(!got.whole, "{}", got.body.len());
+    assert!(proxy.get(TOKEN_PAGE).body == whole, "the next one asks the source");
+    assert_eq!(source.requests().len(), 2);
+}
+
+#[test]
+fn file_shortened_while_it_is_sent_aborts_the_response() {
+    let source = Source::page(last_page_of(30_000));
+    let proxy = Proxy::of(&source);
+    let whole = proxy.get(TOKEN_PAGE).body;
+    let file = kept(&proxy).remove(0);
+    let mut slow = Harvester::ask(proxy.address(), &format!("GET {TOKEN_PAGE} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    let head = slow.head();
+    assert_eq!(head.header("content-length"), whole.len().to_string());
+    // Longer than all buffers of a connection, so its end is not sent yet.
+    let shortened = std::fs::File::options().write(true).open(file).expect("it is there");
+    shortened.set_len(whole.len() as u64 - 1000).expect("it can be written");
+    let got = slow.body_of(head);
+    assert!(!got.whole && whole.starts_with(&got.body), "{} of {}", got.body.len(), whole.len());
     assert!(proxy.get(TOKEN_PAGE).body == whole, "the next one asks the source");
     assert_eq!(source.requests().len(), 2);
 }

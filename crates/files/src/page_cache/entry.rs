@@ -7,9 +7,10 @@
 //! tail             key, meta, one checksum for each block
 //! ```
 //!
-//! Invariant: [`Entry`] verifies the checksum of every byte of a body before it returns the byte. CRC-32 protects
-//! against faults of disks and against crashes. It is not a signature: a process that can write to the data folder can
-//! forge a page.
+//! Invariant: the checksum of every byte of a body was verified by this process, or the process has written the byte,
+//! before an [`Entry`] exists. An entry verifies bytes again when it returns them, but not when the kernel sends them from
+//! the file. CRC-32 protects against faults of disks and against crashes. It is not a signature: a process that can write
+//! to the data folder can forge a page.
 
 use super::disk_wait::Wait;
 use super::key::PageKey;
@@ -17,11 +18,12 @@ use bytes::{Bytes, BytesMut};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// An open page on disk, whose head and tail are verified.
 #[derive(Debug)]
 pub struct Entry {
-    file: File,
+    file: Arc<File>,
     /// The metadata that the caller stored with the body.
     pub meta: Vec<u8>,
     /// Length of the body, in bytes.
@@ -30,7 +32,22 @@ pub struct Entry {
     pub useless_from: u64,
     /// The edition of the page in the index when it was opened, if the index contained it.
     pub edition: Option<i64>,
+    /// Whether it was used so lately that it would still be in memory, if each page were as long and kept there.
+    pub is_frequent: bool,
+    /// Length of the file, in bytes.
+    pub(super) file_bytes: u64,
     sums: Vec<u32>,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug)]
+pub struct FileSlice {
+    /// The file. As long as it is open, no other page is written into it.
+    pub file: Arc<File>,
+    /// Its start, in bytes from the start of the file.
+    pub at: u64,
+    /// Its length, in bytes.
+    pub bytes: u64,
 }
 
 /// Checksums of a body that is being written, block by block.
@@ -89,8 +106,20 @@ impl Entry {
             return Err(damaged("its checksums are not as many as its blocks"));
         }
         let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
-        let Head { body_bytes, useless_from, .. } = head;
-        Ok(Self { file, meta, body_bytes, useless_from, edition: None, sums })
+        let Head { body_bytes, tail_bytes, useless_from, .. } = head;
+        let (file, file_bytes) = (Arc::new(file), HEAD_BYTES + body_bytes + tail_bytes);
+        Ok(Self { file, meta, body_bytes, useless_from, edition: None, is_frequent: false, file_bytes, sums })
+    }
+
+    /// A part of the body, for a system call that sends it from the file. `at` is in bytes. At most `bytes_max` bytes,
+    /// empty at the end of the body. `None` if a part of it would probably have to be read from the disk.
+    pub fn slice(&self, at: u64, bytes_max: u64) -> Option<FileSlice> {
+        let bytes = self.body_bytes.saturating_sub(at).min(bytes_max);
+        let last = (HEAD_BYTES + at + bytes).saturating_sub(1);
+        for at in (HEAD_BYTES + at..last).step_by(PROBE_INTERVAL_BYTES).chain([last]) {
+            Wait::Refused.read_exact_at(&self.file, &mut [0], at).ok()?;
+        }
+        Some(FileSlice { file: Arc::clone(&self.file), at: HEAD_BYTES + at, bytes })
     }
 
     /// At most `count` blocks of 64 KiB of the body, starting at `at`, which is the offset of a block; empty at the end
@@ -273,6 +302,8 @@ fn damaged(what: &'static str) -> io::Error {
 
 /// Length of a block of the body, in bytes. A block is verified before it is returned.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
+/// Distance of the bytes, in bytes, by which is found whether a part is in the page cache of the kernel.
+const PROBE_INTERVAL_BYTES: usize = 128 << 10;
 /// Offset of the body.
 pub(super) const HEAD_BYTES: u64 = 64;
 const MAGIC: &[u8; 8] = b"oaimendp";

@@ -12,7 +12,7 @@ mod tests;
 mod unsaved;
 
 pub use disk_wait::Wait;
-pub use entry::{BlockSums, Entry, NewBody, NewPage};
+pub use entry::{BlockSums, Entry, FileSlice, NewBody, NewPage};
 pub use hot::{HotPage, PageCoding};
 pub use key::PageKey;
 pub use pages::{Pages, Part, Size};

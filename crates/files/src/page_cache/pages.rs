@@ -17,7 +17,7 @@
 
 use super::disk_wait::Wait;
 use super::entry::{self, Entry, HEAD_BYTES, Head, NewPage};
-use super::hot::{HotPage, HotPages, PageCoding};
+use super::hot::{HOT_BYTES_MAX, HotPage, HotPages, PageCoding};
 use super::key::{Name, PageKey, name_of};
 use super::reuse::{Reused, take};
 use super::unsaved::UnsavedPages;
@@ -31,7 +31,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The pages on disk. All calls block on the disk, except [`Pages::is_absent`], [`Pages::is_known`], [`Pages::hot`],
-/// [`Pages::keep_hot`], [`Pages::keep_unsaved`], [`Pages::note_followed`], [`Pages::size`], and [`Pages::find`] that must not wait.
+/// [`Pages::keep_hot`], [`Pages::keep_unsaved`], [`Pages::note_followed`], [`Pages::lend`], [`Pages::size`], and
+/// [`Pages::find`] that must not wait.
 #[derive(Debug)]
 pub struct Pages {
     folder: PathBuf,
@@ -85,6 +86,9 @@ struct Slot {
     useless_from: u64,
     /// Whether this process has verified the checksums of the whole body, or has written it.
     is_checked: bool,
+    /// Whether another page may be written into the file: this process has written it, and the kernel has sent no part of
+    /// it.
+    is_reusable: bool,
     /// Distinguishes a page from an earlier page with the same name.
     edition: i64,
 }
@@ -207,7 +211,6 @@ impl Pages {
         if !self.is_readable(&file, name, known.map(|(edition, _)| edition)) {
             return Ok(None);
         }
-        let bytes = file.metadata().map_or(0, |about| about.len());
         let entry = Entry::read(file, key, wait).and_then(|entry| {
             if !is_checked {
                 entry.check()?;
@@ -217,7 +220,7 @@ impl Pages {
         match entry {
             Ok(mut entry) => {
                 entry.edition = known.map(|(edition, _)| edition);
-                self.note_found(name, &entry, bytes);
+                self.note_found(name, &mut entry);
                 Ok(Some(entry))
             }
             Err(error) if is_refused(&error, wait) => Err(error),
@@ -228,17 +231,30 @@ impl Pages {
         }
     }
 
-    /// Notes the use of an intact page whose file has this length, in bytes.
-    fn note_found(&self, name: &Name, entry: &Entry, bytes: u64) {
+    /// Notes the use of an intact page.
+    fn note_found(&self, name: &Name, entry: &mut Entry) {
         let mut index = self.index();
+        let used_before = index.slots.get(name).map(|slot| slot.used);
+        let others = used_before.and_then(|used| u64::try_from(index.last_use.checked_sub(used)?).ok());
+        let as_long = others.and_then(|others| others.checked_mul(entry.body_bytes));
+        entry.is_frequent = as_long.is_some_and(|bytes| bytes <= HOT_BYTES_MAX as u64);
         match index.touch(name) {
             Some(slot) => slot.is_checked |= entry.edition == Some(slot.edition),
             None => {
                 let used = index.next_use();
-                let slot = Slot::new(bytes, used, entry.useless_from);
+                let slot = Slot::new(entry.file_bytes, used, entry.useless_from);
                 index.insert(name.clone(), Slot { is_checked: true, ..slot });
             }
         }
+    }
+
+    /// Prevents that another page is written into the file of a page, because the kernel is going to send parts of it.
+    /// False if the page was removed meanwhile: then another page may be written into its file at any time. Does not read
+    /// the disk.
+    pub fn lend(&self, key: &PageKey, entry: &Entry) -> bool {
+        let mut index = self.index();
+        let slot = index.slots.get_mut(key.name()).filter(|slot| entry.edition == Some(slot.edition));
+        slot.map(|slot| slot.is_reusable = false).is_some()
     }
 
     /// Removes a page that turned out to be damaged.
@@ -297,7 +313,8 @@ impl Pages {
         part.is_committed.store(true, Ordering::Relaxed);
         let mut index = self.index();
         let used = index.next_use();
-        index.insert(name.clone(), Slot { is_checked: true, ..Slot::new(bytes, used, useless_from) });
+        let slot = Slot::new(bytes, used, useless_from);
+        index.insert(name.clone(), Slot { is_checked: true, is_reusable: true, ..slot });
         let evicted = index.evict(self.bytes_max);
         drop(index);
         self.remove_files(&evicted);
@@ -418,11 +435,11 @@ impl Pages {
             return None;
         }
         let _changing = self.changing_files();
-        let (name, bytes) = self.index().remove_for(next, self.bytes_max, now)?;
+        let (name, Slot { bytes, is_reusable, .. }) = self.index().remove_for(next, self.bytes_max, now)?;
         let (page, path) = (self.path(&name), self.part_path(&name));
-        match take(&page, &path) {
-            Ok(file) => Some(Reused { file, path, bytes }),
-            Err(_) => {
+        match is_reusable.then(|| take(&page, &path)) {
+            Some(Ok(file)) => Some(Reused { file, path, bytes }),
+            _ => {
                 let _ = std::fs::remove_file(page);
                 None
             }
@@ -470,7 +487,7 @@ impl Drop for Part {
 
 impl Slot {
     fn new(bytes: u64, used: i64, useless_from: u64) -> Self {
-        Self { bytes, used, useless_from, is_checked: false, edition: used }
+        Self { bytes, used, useless_from, is_checked: false, is_reusable: false, edition: used }
     }
 }
 
@@ -514,17 +531,18 @@ impl Index {
     }
 
     /// Removes the least recently used page, if it is useless at `now`, in seconds since 1970, or if `bytes_max` has no
-    /// room for a page as long in place of `next`. Returns its name, and the length of its file in bytes.
-    fn remove_for(&mut self, next: &Name, bytes_max: u64, now: u64) -> Option<(Name, u64)> {
+    /// room for a page as long in place of `next`.
+    fn remove_for(&mut self, next: &Name, bytes_max: u64, now: u64) -> Option<(Name, Slot)> {
         let name = self.order.first_key_value()?.1.clone();
-        let Slot { bytes, useless_from, .. } = *self.slots.get(&name)?;
+        let slot = *self.slots.get(&name)?;
+        let Slot { bytes, useless_from, .. } = slot;
         let replaced = self.slots.get(next).map_or(0, |slot| slot.bytes);
         let has_room = self.bytes - replaced + bytes <= bytes_max;
         if useless_from > now && has_room {
             return None;
         }
         self.remove(&name);
-        Some((name, bytes))
+        Some((name, slot))
     }
 
     fn contains(&self, name: &Name) -> bool {

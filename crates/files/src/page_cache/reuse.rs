@@ -4,8 +4,9 @@
 //! freed inode before it finds one for a new file. Therefore a full cache writes each page into the file of the page
 //! that is evicted for it.
 //!
-//! Invariant: a file with a reader is never overwritten. Readers hold a shared lock on it, and a writer needs an
-//! exclusive lock.
+//! Invariants: a file with a reader is never overwritten. Readers hold a shared lock on it, and a writer needs an
+//! exclusive lock. A file of which the kernel may have sent a part is never overwritten either: the bytes that wait in the
+//! buffer of a connection are those of the file, also after its last reader.
 
 use super::entry::HEAD_BYTES;
 use std::fs::File;

@@ -1,11 +1,13 @@
 //! A cached page is returned unchanged, or not at all.
 
-use super::entry::BLOCK_BYTES;
+use super::entry::{BLOCK_BYTES, HEAD_BYTES};
 use super::hot::{HOT_BYTES_MAX, HOT_PAGE_OVERHEAD_BYTES};
 use super::pages::files_in;
 use super::{BlockSums, Entry, HotPage, NewBody, NewPage, PageCoding, PageKey, Pages, Size, Wait};
 use bytes::Bytes;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Random numbers that are reproducible by their seed.
@@ -496,4 +498,52 @@ fn a_file_with_a_reader_is_never_reused() {
         .step_by(BLOCK_BYTES)
         .map(|at| entry.blocks(at, 1, Wait::Allowed, Bytes::new()).expect("it is whole"));
     assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));
+}
+
+#[test]
+fn a_file_of_which_a_part_was_lent_is_never_reused() {
+    for is_lent in [false, true] {
+        let (_data, pages) = open(u64::MAX);
+        keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
+        let (_data, pages) = open(pages.size().bytes);
+        keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
+        let entry = pages.find(&key("a"), Wait::Allowed).expect("it may wait").expect("it exists");
+        if is_lent {
+            assert!(pages.lend(&key("a"), &entry));
+        }
+        // What the kernel sends after the last reader has left.
+        let sent = File::open(file(&pages, &key("a"))).expect("it exists");
+        drop(entry);
+        keep(&pages, &key("b"), &vec![b'x'; 3 * BLOCK_BYTES]);
+        let mut bytes = vec![0; 3 * BLOCK_BYTES];
+        sent.read_exact_at(&mut bytes, HEAD_BYTES).expect("it is open");
+        assert_eq!(bytes == body(3 * BLOCK_BYTES), is_lent);
+    }
+}
+
+#[test]
+fn a_page_that_was_removed_is_not_lent() {
+    let (_data, pages) = open(u64::MAX);
+    keep(&pages, &key("a"), b"page a");
+    let entry = pages.find(&key("a"), Wait::Allowed).expect("it may wait").expect("it exists");
+    keep(&pages, &key("a"), b"a newer page");
+    assert!(!pages.lend(&key("a"), &entry));
+    pages.purge(&key("a"));
+    assert!(!pages.lend(&key("a"), &entry));
+}
+
+#[test]
+fn a_page_is_sliced_for_the_kernel() {
+    let (_data, pages) = open(u64::MAX);
+    let whole = body(2 * BLOCK_BYTES + 7);
+    keep(&pages, &key("a"), &whole);
+    let entry = pages.find(&key("a"), Wait::Allowed).expect("it may wait").expect("it exists");
+    let mut read = Vec::new();
+    while let Some(slice) = entry.slice(read.len() as u64, BLOCK_BYTES as u64).filter(|slice| slice.bytes > 0)
+    {
+        let mut bytes = vec![0; slice.bytes as usize];
+        slice.file.read_exact_at(&mut bytes, slice.at).expect("it is in the file");
+        read.extend_from_slice(&bytes);
+    }
+    assert!(read == whole);
 }

@@ -36,7 +36,9 @@ use url::{Origin, Url};
 pub(crate) type Http = Client<Connector, Full<Bytes>>;
 
 /// How long an idle connection is kept.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of idle connections to one server. Each holds a buffer of [`BUFFER_BYTES_MAX`].
+const IDLE_CONNECTIONS_MAX: usize = 16;
 /// Maximum number of bytes of a response that are read at once, and of the headers of a response.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 /// TCP keepalive: the idle time before the first probe, the time between probes, and their number.
@@ -118,6 +120,7 @@ pub(crate) fn http(options: ConnectOptions<'_>) -> Result<Http, Failure> {
     };
     Ok(Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
         .pool_timer(TokioTimer::new())
         .http1_max_buf_size(BUFFER_BYTES_MAX)
         .build(Connector { authenticated, others, timeout }))

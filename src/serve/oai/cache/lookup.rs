@@ -6,7 +6,7 @@
 
 use super::in_flight::{InFlightOptions, InFlightPage, Reader, Writer};
 use super::rules::{self, CachePlan};
-use super::storage::{CachedPage, GRACE_PERIOD, Joined, OnDisk, PageStorage};
+use super::storage::{CachedPage, GRACE_PERIOD, Joined, OnDisk, PageForm, PageStorage};
 use crate::config::{self, Mapping};
 use crate::serve::oai::response_head;
 use crate::serve::telemetry::labels::CacheOutcome;
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use oaimend_base::clock;
 use oaimend_base::error::Error;
-use oaimend_files::{PageCoding, PageKey, Pages, Size};
+use oaimend_files::{PageKey, Pages, Size};
 use oaimend_oai::{Argument, Request};
 use oaimend_repository::{
     DetachedTask, Event, EventStream, Failure, Repository, RepositoryRequest, ResponseSummary,
@@ -61,8 +61,8 @@ pub(in crate::serve::oai) struct CacheLookup {
     has_started_session: bool,
     /// The `Proxy-Status` of the failure that an old page replaces.
     pub(in crate::serve::oai) replaced_failure: Option<HeaderValue>,
-    /// The coding in which a cached page is sent.
-    pub(in crate::serve::oai) coding: PageCoding,
+    /// The form in which a cached page is sent.
+    pub(in crate::serve::oai) form: PageForm,
     /// The page in flight that it shares with an earlier request.
     pub(in crate::serve::oai) shared: Option<Arc<InFlightPage>>,
 }
@@ -120,7 +120,7 @@ impl Cache {
             cache: self.clone(),
             key: self.key(page),
             plan: CachePlan::of(page.request, page.mapping, &self.config),
-            coding: PageCoding::Plain,
+            form: PageForm::PLAIN,
             arrived,
             outcome: CacheOutcome::Miss,
             is_old_known: false,
@@ -135,7 +135,7 @@ impl Cache {
     pub(crate) async fn stored(&self, page: &CachedRequest<'_>, bytes_max: u64) -> Option<Vec<u8>> {
         let key = self.key(page);
         let mut page =
-            self.storage.find_cached(&key, PageCoding::Plain).await.filter(|page| page.bytes <= bytes_max)?;
+            self.storage.find_cached(&key, PageForm::PLAIN).await.filter(|page| page.bytes <= bytes_max)?;
         let mut body = Vec::new();
         while let Some(piece) = page.next().await.ok()? {
             body.extend_from_slice(&piece);
@@ -262,11 +262,8 @@ impl CacheLookup {
     /// once if the source has just failed, so that all waiting requests receive it.
     async fn find_cached(&mut self) -> Result<CachedPage, Option<CachedPage>> {
         self.is_old_known = false;
-        let page = if self.plan.is_kept {
-            self.cache.storage.find_cached(&self.key, self.coding).await
-        } else {
-            None
-        };
+        let page =
+            if self.plan.is_kept { self.cache.storage.find_cached(&self.key, self.form).await } else { None };
         let Some(page) = page else { return Err(None) };
         let now = clock::now();
         if page.meta.is_fresh(now) {

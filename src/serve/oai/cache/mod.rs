@@ -20,4 +20,4 @@ pub(super) use in_flight::{InFlightPage, PageError, Reader};
 pub(crate) use lookup::{Cache, CachedRequest};
 pub(super) use lookup::{CacheLookup, FoundPage};
 pub(crate) use rules::PageVariant;
-pub(super) use storage::CachedPage;
+pub(super) use storage::{CachedPage, PageForm};

@@ -5,12 +5,12 @@
 //! response.
 
 use super::disk_threads::read_on_disk;
-use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
+use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, SharedMemory, Writer};
 use super::page_meta::PageMeta;
 use bytes::Bytes;
 use http::HeaderValue;
 use oaimend_base::clock;
-use oaimend_files::{DiskWait, HotPage, PageCoding, PageEntry, PageKey, Pages};
+use oaimend_files::{DiskWait, FileSlice, HotPage, PageCoding, PageEntry, PageKey, Pages};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +25,7 @@ pub(super) struct PageStorage {
     /// The last failure of each page that an old page has replaced.
     failed: Mutex<HashMap<PageKey, ReplacedFailure>>,
     in_grace: Mutex<GraceQueue>,
+    memory: SharedMemory,
     next_id: AtomicU64,
 }
 
@@ -100,6 +101,17 @@ struct Rest {
     pages: Arc<Pages>,
     key: PageKey,
     entry: Arc<PageEntry>,
+    /// Whether the kernel may send parts of the file.
+    is_sent_from_file: bool,
+}
+
+/// The form in which a page is sent.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::serve::oai) struct PageForm {
+    /// The coding of its bytes.
+    pub(in crate::serve::oai) coding: PageCoding,
+    /// Whether the connection can send parts of files.
+    pub(in crate::serve::oai) may_be_file: bool,
 }
 
 impl PageStorage {
@@ -109,6 +121,7 @@ impl PageStorage {
             live: Mutex::default(),
             failed: Mutex::default(),
             in_grace: Mutex::default(),
+            memory: SharedMemory::default(),
             next_id: AtomicU64::new(1),
         }
     }
@@ -235,7 +248,7 @@ impl PageStorage {
         if may_be_stored {
             return Joined::Again;
         }
-        let writer = Writer::start(options, Arc::clone(&self.pages));
+        let writer = Writer::start(options, Arc::clone(&self.pages), &self.memory);
         live.insert(writer.page.key.clone(), Arc::clone(&writer.page));
         Joined::First(Reader::first(&writer.page), writer)
     }
@@ -255,19 +268,20 @@ impl PageStorage {
 
     /// The page on disk, or its copy in memory, of any age. A compressed page is found only in memory; without one the
     /// page is plain.
-    pub(super) async fn find_cached(&'static self, key: &PageKey, coding: PageCoding) -> Option<CachedPage> {
+    pub(super) async fn find_cached(&'static self, key: &PageKey, form: PageForm) -> Option<CachedPage> {
         if self.pages.is_absent(key) {
             return None;
         }
-        if let Some(found) = self.find_hot(key, coding).or_else(|| self.find_hot(key, PageCoding::Plain)) {
+        if let Some(found) = self.find_hot(key, form.coding).or_else(|| self.find_hot(key, PageCoding::Plain))
+        {
             return Some(found);
         }
-        match self.read_cached(key.clone(), DiskWait::Refused) {
+        match self.read_cached(key.clone(), form, DiskWait::Refused) {
             Ok(found) => found,
             Err(_) => {
                 let key = key.clone();
                 // A lookup that panics finds nothing.
-                read_on_disk(move || self.read_cached(key, DiskWait::Allowed)).await.ok().flatten()
+                read_on_disk(move || self.read_cached(key, form, DiskWait::Allowed)).await.ok().flatten()
             }
         }
     }
@@ -301,22 +315,37 @@ impl PageStorage {
     /// # Errors
     ///
     /// The disk would have to be waited for, and must not.
-    fn read_cached(&self, key: PageKey, wait: DiskWait) -> std::io::Result<Option<CachedPage>> {
+    fn read_cached(
+        &self,
+        key: PageKey,
+        form: PageForm,
+        wait: DiskWait,
+    ) -> std::io::Result<Option<CachedPage>> {
         let Some(entry) = self.pages.find(&key, wait)? else { return Ok(None) };
+        let is_sent_from_file = form.may_be_file
+            && form.coding == PageCoding::Plain
+            && entry.body_bytes > COPIED_BYTES_MAX
+            // From memory it costs less.
+            && !(entry.is_frequent && entry.body_bytes <= SHORT_PAGE_BYTES_MAX)
+            && self.pages.lend(&key, &entry);
         let meta = PageMeta::from_bytes(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
-        let first = |meta| Ok((meta, entry.blocks(0, blocks_at_once(&entry), wait, Bytes::new())?));
+        let first = |meta| {
+            let read = || entry.blocks(0, blocks_at_once(&entry), wait, Bytes::new());
+            Ok((meta, (!is_sent_from_file).then(read).transpose()?))
+        };
         match meta.and_then(first) {
             Ok((meta, first)) => {
                 let (bytes, edition) = (entry.body_bytes, entry.edition);
-                if first.len() as u64 == bytes
+                if let Some(first) = first.as_ref().filter(|first| first.len() as u64 == bytes)
                     && let Some(edition) = edition
                 {
                     let hot = HotPage { meta: entry.meta.clone(), body: first.clone(), edition };
                     self.pages.keep_hot(&key, PageCoding::Plain, hot);
                 }
-                let rest = Some(Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry) });
-                let (coding, first) = (PageCoding::Plain, Some(first));
-                Ok(Some(CachedPage { meta, coding, edition, rest, bytes, first, last: Bytes::new(), at: 0 }))
+                let rest =
+                    Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry), is_sent_from_file };
+                let (coding, last) = (PageCoding::Plain, Bytes::new());
+                Ok(Some(CachedPage { meta, coding, edition, rest: Some(rest), bytes, first, last, at: 0 }))
             }
             Err(error) if wait == DiskWait::Refused => Err(error),
             Err(error) => {
@@ -340,6 +369,11 @@ impl GraceQueue {
     }
 }
 
+impl PageForm {
+    /// The bytes of the page itself.
+    pub(in crate::serve::oai) const PLAIN: Self = Self { coding: PageCoding::Plain, may_be_file: false };
+}
+
 impl CachedPage {
     /// When it started.
     pub(in crate::serve::oai) fn began(&self) -> SystemTime {
@@ -354,6 +388,14 @@ impl CachedPage {
     /// Whether all bytes were read.
     pub(in crate::serve::oai) fn is_at_end(&self) -> bool {
         self.at == self.bytes
+    }
+
+    /// The next part, if the kernel can send it from the file without waiting for the disk.
+    pub(in crate::serve::oai) fn next_in_file(&mut self) -> Option<FileSlice> {
+        let rest = self.rest.as_ref().filter(|rest| rest.is_sent_from_file)?;
+        let slice = rest.entry.slice(self.at, SLICE_BYTES_MAX).filter(|slice| slice.bytes > 0)?;
+        self.at += slice.bytes;
+        Some(slice)
     }
 
     /// The next bytes; `None` at the end.
@@ -415,6 +457,10 @@ const SHORT_PAGE_BYTES_MAX: u64 = 256 << 10;
 const BLOCKS_OF_SHORT_PAGE: usize = 4;
 /// Blocks of a longer page that are read at once. Each slow reader holds them in memory.
 const BLOCKS_AT_ONCE: usize = 2;
+/// Longest page, in bytes, that is copied to every connection: sending it from its file would cost more.
+const COPIED_BYTES_MAX: u64 = 16 << 10;
+/// Longest part of a file that is sent at once, in bytes: whole blocks.
+const SLICE_BYTES_MAX: u64 = 1 << 20;
 /// Grace period: how long an ended page that is not cached stays readable, for requests that arrived while it was in
 /// flight.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(2);

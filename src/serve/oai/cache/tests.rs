@@ -1,13 +1,15 @@
 //! Tests of the cache without a proxy: the rules, and pages in flight.
 
 use super::disk_threads::write_on_disk;
-use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
+use super::in_flight::{
+    IN_FLIGHT_BYTES_MAX, InFlightOptions, InFlightPage, PageError, Reader, SharedMemory, Writer,
+};
 use super::rules::{self, CachePlan, Retention};
-use super::storage::{Joined, OnDisk, PageStorage};
+use super::storage::{Joined, OnDisk, PageForm, PageStorage};
 use crate::config::{self, Mapping};
 use bytes::Bytes;
 use oaimend_base::clock;
-use oaimend_files::{PageCoding, Pages};
+use oaimend_files::Pages;
 use oaimend_oai::{ErrorCode, Request};
 use oaimend_repair::Outcome;
 use oaimend_repository::{Failure, Reason, ResponseSummary};
@@ -158,7 +160,7 @@ fn options(query: &str, capacity: u64) -> (tempfile::TempDir, InFlightOptions, A
 
 /// A page whose header was received.
 fn begun(options: InFlightOptions, pages: &Arc<Pages>) -> Writer {
-    let writer = Writer::start(options, Arc::clone(pages));
+    let writer = Writer::start(options, Arc::clone(pages), &SharedMemory::default());
     writer.begin_with(head(200));
     writer
 }
@@ -274,7 +276,7 @@ async fn a_page_without_readers_continues_only_if_it_is_to_be_cached() {
 #[tokio::test]
 async fn a_page_without_a_header_continues_for_a_retry() {
     let (_data, options, pages) = options(LIST, u64::MAX);
-    let writer = Writer::start(options, pages);
+    let writer = Writer::start(options, pages, &SharedMemory::default());
     drop(Reader::first(&writer.page));
     assert!(poll(pin!(writer.unwanted())).is_pending(), "its harvester may retry");
     writer.begin_with(head(200));
@@ -375,7 +377,7 @@ async fn a_page_that_ends_between_two_lookups_is_looked_up_again() {
     assert!(writer.finish(&complete_summary()).await);
     storage.retire(&in_flight);
     assert!(matches!(storage.join(again(), clock::now(), OnDisk::Nothing), Joined::Again));
-    let mut page = storage.find_cached(&options.key, PageCoding::Plain).await.expect("it was received");
+    let mut page = storage.find_cached(&options.key, PageForm::PLAIN).await.expect("it was received");
     assert!(page.meta.is_fresh(clock::now()) && !page.meta.is_fresh(clock::now() + Duration::from_secs(60)));
     assert!(matches!(page.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     assert!(matches!(page.next().await, Ok(None)));
@@ -386,6 +388,44 @@ async fn a_page_that_ends_between_two_lookups_is_looked_up_again() {
 }
 
 #[tokio::test]
+async fn memory_of_all_pages_in_flight_is_limited() {
+    const PIECES: u64 = 16;
+    let (_data, _, pages) = options(LIST, u64::MAX);
+    let memory = SharedMemory::default();
+    let mut open = Vec::new();
+    // Each page alone fits into memory.
+    let in_memory_max = IN_FLIGHT_BYTES_MAX / (PIECES * piece(1).len() as u64);
+    for id in 0..in_memory_max + 5 {
+        let (_data, options, _) = options(LIST, u64::MAX);
+        let options = InFlightOptions { id, ..options };
+        let mut writer = Writer::start(options, Arc::clone(&pages), &memory);
+        writer.begin_with(head(200));
+        let reader = joined(&writer.page);
+        for number in 0..PIECES {
+            writer.append(piece(number as u8)).await.expect("it has a reader");
+        }
+        open.push((writer, reader));
+    }
+    let held: u64 = open.iter().map(|(writer, _)| writer.page.memory_bytes()).sum();
+    assert!((IN_FLIGHT_BYTES_MAX / 2..=IN_FLIGHT_BYTES_MAX).contains(&held), "{held}");
+    let expected: Vec<u8> = (0..PIECES).flat_map(|number| piece(number as u8)).collect();
+    for (writer, mut reader) in open.drain(..) {
+        let mut got = Vec::new();
+        while got.len() < expected.len() {
+            got.extend_from_slice(&reader.next().await.expect("it was received").expect("it has not ended"));
+        }
+        assert!(got == expected);
+        drop(reader);
+        writer.fail();
+    }
+    let mut writer = Writer::start(options(LIST, u64::MAX).1, pages, &memory);
+    writer.begin_with(head(200));
+    let _reader = joined(&writer.page);
+    writer.append(piece(1)).await.expect("it has a reader");
+    assert_eq!(writer.page.memory_bytes(), piece(1).len() as u64, "the others gave their memory back");
+}
+
+#[tokio::test]
 async fn memory_of_pages_in_their_grace_period_is_limited() {
     let (_data, _, pages) = options(LIST, u64::MAX);
     let pages = Arc::into_inner(pages).expect("there is no other owner");
@@ -393,7 +433,11 @@ async fn memory_of_pages_in_their_grace_period_is_limited() {
     let mut in_grace = Vec::new();
     for id in 1..=20 {
         let (_data, options, _) = options(LIST, u64::MAX);
-        let writer = Writer::start(InFlightOptions { id, ..options }, Arc::clone(&storage.pages));
+        let writer = Writer::start(
+            InFlightOptions { id, ..options },
+            Arc::clone(&storage.pages),
+            &SharedMemory::default(),
+        );
         let in_flight = Arc::clone(&writer.page);
         writer.answer_failure(head(503), vec![b' '; 64 << 10].into());
         storage.hold_for_grace_period(Arc::clone(&in_flight));
@@ -446,7 +490,7 @@ fn a_first_page_is_shared_with_requests_that_arrive_when_it_begins() {
 #[tokio::test]
 async fn a_failure_answers_requests_for_some_seconds() {
     let (_data, options, pages) = options(LIST, u64::MAX);
-    let writer = Writer::start(options, pages);
+    let writer = Writer::start(options, pages, &SharedMemory::default());
     let (failure, mut reader) = (Arc::clone(&writer.page), Reader::first(&writer.page));
     writer.answer_failure(head(503), "no".into());
     assert_eq!(failure.head().await.expect("it was received").status, 503);

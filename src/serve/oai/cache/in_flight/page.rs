@@ -1,12 +1,14 @@
 //! A page in flight: written once at the speed of its source, and read by any number of harvesters at theirs.
 //!
-//! The first MiB is held in memory, and a longer page in a file. A complete page may become a cached page.
+//! The first MiB is held in memory, and a longer page in a file. So is a page for which all pages in flight together
+//! leave no room in memory: its readers may be slow. A complete page may become a cached page.
 //!
 //! Invariants: a reader receives all bytes in order, and then the end or an error; a truncated page never ends
 //! normally. The size is limited by `entry_bytes_max`. A longer page is not cached: it becomes a ring, which no
 //! further reader joins, and in which the source waits for the slowest reader. If the disk fails, the rest of the
 //! page becomes a ring in memory.
 
+use super::memory::{MemoryShare, SharedMemory};
 use crate::serve::oai::cache::rules::CachePlan;
 use bytes::Bytes;
 use http::StatusCode;
@@ -48,6 +50,8 @@ pub(in crate::serve::oai) struct ResponseStart {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) held: Held,
+    /// The memory of `held` while it is [`Held::Memory`].
+    share: MemoryShare,
     /// Maximum number of bytes that are held.
     pub(super) capacity: u64,
     /// Bytes received so far.
@@ -108,9 +112,11 @@ pub(in crate::serve::oai::cache) struct InFlightOptions {
 }
 
 impl InFlightPage {
-    pub(super) fn new(InFlightOptions { id, key, plan, capacity }: InFlightOptions) -> Self {
+    pub(super) fn new(options: InFlightOptions, memory: &SharedMemory) -> Self {
+        let InFlightOptions { id, key, plan, capacity } = options;
         let state = State {
             held: Held::Memory(ByteRope::default()),
+            share: memory.share(),
             capacity: capacity.max(PIECE_BYTES as u64),
             written: 0,
             readers: BTreeMap::new(),
@@ -287,6 +293,12 @@ impl State {
         if fits && matches!(self.held, Held::Memory(_)) { MEMORY_PIECE_BYTES } else { PIECE_BYTES }
     }
 
+    /// Holds the bytes in this file, which contains those that were in memory.
+    pub(super) fn move_to(&mut self, part: Arc<Part>) {
+        self.held = Held::File(part);
+        self.share.release();
+    }
+
     /// The file with the bytes, or the bytes to write to a new one first.
     pub(super) fn part(&self) -> Result<Arc<Part>, ByteRope> {
         match &self.held {
@@ -301,14 +313,17 @@ impl State {
     pub(super) fn remember(&mut self, bytes: &Bytes) -> bool {
         let (written, capacity) = (self.written, self.capacity);
         if let Held::Memory(memory) = &mut self.held {
-            if written + bytes.len() as u64 <= MEMORY_BYTES.min(capacity) {
+            let count = bytes.len() as u64;
+            let is_short = written + count <= MEMORY_BYTES.min(capacity);
+            if is_short && self.share.grow(count) {
                 memory.push(bytes.clone());
                 return true;
             }
-            if capacity > MEMORY_BYTES {
+            if is_short || capacity > MEMORY_BYTES {
                 return false;
             }
             self.held = Held::Ring(memory.to_vec());
+            self.share.release();
         }
         let Held::Ring(memory) = &mut self.held else { return false };
         for (at, run) in runs(written, bytes, capacity) {

@@ -1,7 +1,8 @@
 //! Writes a page. Dropping it before the end truncates the page.
 
+use super::memory::SharedMemory;
 use super::page::{
-    End, Held, InFlightOptions, InFlightPage, PageError, ResponseStart, State, once_true, runs, until,
+    End, InFlightOptions, InFlightPage, PageError, ResponseStart, State, once_true, runs, until,
 };
 use crate::serve::oai::cache::disk_threads::write_on_disk;
 use crate::serve::oai::cache::page_meta::PageMeta;
@@ -22,9 +23,13 @@ pub(in crate::serve::oai::cache) struct Writer {
 }
 
 impl Writer {
-    /// Starts a page.
-    pub(in crate::serve::oai::cache) fn start(options: InFlightOptions, pages: Arc<Pages>) -> Self {
-        let page = Arc::new(InFlightPage::new(options));
+    /// Starts a page, which shares this memory with others.
+    pub(in crate::serve::oai::cache) fn start(
+        options: InFlightOptions,
+        pages: Arc<Pages>,
+        memory: &SharedMemory,
+    ) -> Self {
+        let page = Arc::new(InFlightPage::new(options, memory));
         Self { page, pages, sums: BlockSums::default() }
     }
 
@@ -118,7 +123,7 @@ impl Writer {
                 Err(memory) => {
                     let part = Arc::new(pages.part(&page.key, clock::secs(clock::now()))?);
                     memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
-                    page.state().held = Held::File(Arc::clone(&part));
+                    page.state().move_to(Arc::clone(&part));
                     part
                 }
             };
