@@ -5,6 +5,7 @@
 //! and so does one whose harvesters do not read.
 
 use pingora_core::server::ShutdownWatch;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -15,12 +16,35 @@ pub(super) async fn give_back_freed_memory(mut stopped: ShutdownWatch) {
             () = tokio::time::sleep(INTERVAL) => {}
             _ = stopped.wait_for(|is_over| *is_over) => return,
         }
-        for _ in 0..Handle::current().metrics().num_workers() {
-            tokio::spawn(async {
+        let threads = Handle::current().metrics().num_workers();
+        let round = Arc::new(Round::default());
+        for _ in 0..threads {
+            let round = Arc::clone(&round);
+            tokio::spawn(async move {
                 give_back_of_this_thread();
-                // An idle thread takes the next of these tasks only while this one is occupied.
-                std::thread::sleep(OCCUPIED);
+                round.wait_for(threads);
             });
+        }
+    }
+}
+
+/// One round of all threads.
+#[derive(Default)]
+struct Round {
+    arrived: Mutex<usize>,
+    is_complete: Condvar,
+}
+
+impl Round {
+    /// Occupies this thread until so many have come, but not for long: an idle thread takes the next task of a round only
+    /// while this one is occupied.
+    fn wait_for(&self, threads: usize) {
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        *arrived += 1;
+        if *arrived == threads {
+            self.is_complete.notify_all();
+        } else {
+            let _ = self.is_complete.wait_timeout_while(arrived, OCCUPIED_MAX, |arrived| *arrived < threads);
         }
     }
 }
@@ -34,5 +58,5 @@ fn give_back_of_this_thread() {
 
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a thread is occupied in each round.
-const OCCUPIED: Duration = Duration::from_millis(1);
+/// How long a thread is occupied in each round at most.
+const OCCUPIED_MAX: Duration = Duration::from_millis(1);

@@ -7,6 +7,7 @@ mod hot;
 mod key;
 mod pages;
 mod reuse;
+mod saving;
 #[cfg(test)]
 mod tests;
 mod unsaved;
