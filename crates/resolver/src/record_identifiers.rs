@@ -266,6 +266,7 @@ mod tests {
             set_specs: Vec::new(),
             status,
             bytes: xml.into(),
+            layout: None,
         };
         ReadRecord { record, guessed: Vec::new() }
     }

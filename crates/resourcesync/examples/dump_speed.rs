@@ -187,6 +187,7 @@ fn write_files(folder: &Path) -> Result<u64, Box<dyn Error>> {
             set_specs: Vec::new(),
             status: new.status,
             bytes: new.bytes,
+            layout: None,
         };
         let metadata = record_xml::raw_metadata(&stored).map_err(|_| "unreadable")?.ok_or("no metadata")?;
         fs::write(folder.join(format!("files/{number}.xml")), &metadata)?;

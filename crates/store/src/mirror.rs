@@ -14,6 +14,7 @@ use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState}
 use super::keys::{Identifier, Prefix, RepositoryId};
 pub use super::mirror_error::MirrorError;
 pub use super::mirror_sizes::{CollectionSize, DiskUsage, Verification};
+use super::record_layout::RecordLayout;
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -501,6 +502,8 @@ pub struct StoredRecord {
     pub status: RecordStatus,
     /// The `record` element as stored; empty if it was not requested.
     pub bytes: Bytes,
+    /// The layout of `bytes`; `None` if they have another form, or if the store does not know it.
+    pub layout: Option<RecordLayout>,
 }
 
 /// An identifier of a collection.

@@ -145,6 +145,7 @@ impl MemberRecord {
             set_specs: Vec::new(),
             status,
             bytes,
+            layout: None,
         }
     }
 }

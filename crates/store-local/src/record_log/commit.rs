@@ -4,7 +4,8 @@
 //! transaction of the index makes them valid, together with everything else that the page changes. A process that is
 //! killed in between has stored nothing.
 
-use super::block::{BLOCK_BYTES, BlockBuilder, BlockFacts, NewSlot};
+use super::block::{BLOCK_BYTES, BlockBuilder, BlockFacts};
+use super::directory::NewSlot;
 use super::index::IndexError;
 use super::keys::{
     BlockRow, IDENTIFIER_ROW_BYTES, IdentifierRow, SEQUENCE_KEY_BYTES, TIME_KEY_BYTES, identifier_key,
@@ -305,7 +306,6 @@ impl<'t> PageChanges<'t> {
             sequence: row.sequence,
             stamp_secs: self.stamp_secs,
             datestamp_secs: row.datestamp_secs,
-            content_hash: row.content_hash,
             status: row.status,
             identifier: &record.identifier,
             set_specs,

@@ -23,8 +23,10 @@ pub(super) const NEXT_COLLECTION: &str = "next_collection";
 pub(super) const RESERVED: &str = "reserved";
 /// The number of repositories that were removed.
 pub(super) const REMOVALS: &str = "removals";
-/// The version that this code reads and writes.
-pub(super) const FORMAT_VERSION: i64 = 1;
+/// The version that this code writes. Its blocks have version 2; those of earlier versions are read.
+pub(super) const FORMAT_VERSION: i64 = 2;
+/// The earlier version that this code reads. Opening such a store gives it the current version.
+pub(super) const FORMAT_VERSION_1: i64 = 1;
 
 /// Name of a repository to [`RepositoryRow`].
 pub(super) const REPOSITORIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("repositories");

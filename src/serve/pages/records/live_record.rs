@@ -134,6 +134,7 @@ impl LiveRecordRequest {
             set_specs: document.set_specs,
             status: RecordStatus::Live,
             bytes: xml.into(),
+            layout: None,
         };
         let found = FoundRecord {
             // The source was asked for this record alone.
