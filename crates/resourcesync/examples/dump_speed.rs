@@ -184,7 +184,7 @@ fn write_files(folder: &Path) -> Result<u64, Box<dyn Error>> {
             datestamp_secs: new.datestamp_secs,
             stamp_secs: STAMP,
             sequence: 0,
-            set_specs: Vec::new(),
+            set_specs: [].into(),
             status: new.status,
             bytes: new.bytes,
             layout: None,

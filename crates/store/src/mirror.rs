@@ -23,6 +23,7 @@ use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The store of the mirror. A repository or format that was never stored is empty; it is no error.
 #[async_trait]
@@ -496,8 +497,8 @@ pub struct StoredRecord {
     pub stamp_secs: UnixSecs,
     /// Its place among the changes of the collection.
     pub sequence: u64,
-    /// The setSpecs.
-    pub set_specs: Vec<String>,
+    /// The setSpecs. Records of a page share equal ones.
+    pub set_specs: Arc<[String]>,
     /// Whether the record is deleted.
     pub status: RecordStatus,
     /// The `record` element as stored; empty if it was not requested.

@@ -61,6 +61,7 @@ impl Version {
         let (stamp_secs, sequence) = (self.stamp_secs, self.sequence);
         let bytes = if with_bytes { bytes } else { Bytes::new() };
         let layout = RecordLayout::of(&bytes);
+        let set_specs = set_specs.into();
         StoredRecord { identifier, datestamp_secs, stamp_secs, sequence, set_specs, status, bytes, layout }
     }
 

@@ -77,7 +77,7 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     for (listed, record) in listed.iter().zip(&records) {
         assert_eq!(listed.identifier, record.identifier);
         assert_eq!((listed.stamp_secs, listed.datestamp_secs), (UnixSecs(100), record.datestamp_secs));
-        assert_eq!((&listed.bytes, &listed.set_specs), (&record.bytes, &record.set_specs));
+        assert_eq!((&listed.bytes, &listed.set_specs), (&record.bytes, &record.set_specs.as_slice().into()));
         assert_eq!(listed.status, RecordStatus::Live);
         let found = store.record(REPOSITORY, PREFIX, Identifier(&record.identifier)).await.expect("readable");
         assert_eq!(found.as_ref(), Some(listed));

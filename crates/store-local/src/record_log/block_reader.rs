@@ -147,7 +147,7 @@ impl<'s> BlockReader<'s> {
             datestamp_secs,
             stamp_secs: slot.stamp_secs,
             sequence: slot.sequence,
-            set_specs: directory.set_specs(slot).to_vec(),
+            set_specs: directory.set_specs(slot),
             status: slot.status,
             // Blocks of version 1 do not contain it.
             layout: slot.layout.or_else(|| RecordLayout::of(&bytes)).filter(|_| !bytes.is_empty()),

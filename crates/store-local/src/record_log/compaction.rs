@@ -247,7 +247,7 @@ impl<'s> Copy<'s> {
                 datestamp_secs: touched.get(sequence).copied().unwrap_or(slot.datestamp_secs),
                 status: slot.status,
                 identifier: directory.identifier(slot),
-                set_specs: directory.set_specs(slot),
+                set_specs: &directory.set_specs(slot),
                 bytes: &bytes,
             });
         }

@@ -38,6 +38,7 @@ use oaimend_store::mirror::RecordStatus;
 use oaimend_store::{RecordLayout, ServedHeader, Sha256, served_hash};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 const DELETED: u8 = 1;
 const HAS_LAYOUT: u8 = 2;
@@ -77,7 +78,7 @@ pub(super) struct Directory {
     pub(super) slots: Vec<Slot>,
     /// The identifiers.
     texts: String,
-    set_lists: Vec<Vec<String>>,
+    set_lists: Vec<Arc<[String]>>,
 }
 
 /// What a block takes.
@@ -227,7 +228,7 @@ impl Directory {
             let text = read.texts.len();
             read.texts.push_str(take_str(from)?);
             let set_specs = take(from)?;
-            let set_specs = (0..set_specs).map(|_| take_text(from)).collect::<Option<Vec<_>>>()?;
+            let set_specs = (0..set_specs).map(|_| take_text(from)).collect::<Option<Arc<[String]>>>()?;
             if read.set_lists.last() != Some(&set_specs) {
                 read.set_lists.push(set_specs);
             }
@@ -262,8 +263,8 @@ impl Directory {
     }
 
     /// The setSpecs of a record.
-    pub(super) fn set_specs(&self, slot: &Slot) -> &[String] {
-        self.set_lists.get(slot.set_list).map_or(&[], Vec::as_slice)
+    pub(super) fn set_specs(&self, slot: &Slot) -> Arc<[String]> {
+        self.set_lists.get(slot.set_list).map(Arc::clone).unwrap_or_default()
     }
 
     /// Whether the bytes of a record are those that were stored. The checksum of the body tells it too, and is cheaper.
@@ -273,7 +274,8 @@ impl Directory {
             Checksum::Crc32(checksum) => crc32fast::hash(&bytes) == *checksum,
             Checksum::Served(hash) => {
                 let (identifier, set_specs) = (self.identifier(slot), self.set_specs(slot));
-                let header = ServedHeader { identifier, datestamp: "", status: slot.status, set_specs };
+                let header =
+                    ServedHeader { identifier, datestamp: "", status: slot.status, set_specs: &set_specs };
                 served_hash(&header, slot.layout.as_ref(), &bytes, scratch) == *hash
             }
         }

@@ -204,10 +204,10 @@ fn open(folder: &Path, databases: &Databases) -> Result<Arc<Shared>, Error> {
     let failed = |error: IndexError| shared.index.unreadable(&MirrorError::from(error));
     let version = shared.index.read(|reading| Ok(tables::format_version(reading)?)).map_err(failed)?;
     match version {
-        None | Some(tables::FORMAT_VERSION_1) => {
-            shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
+        None => {
+            shared.index.write(|writing| Ok(tables::create_index(writing)?)).map_err(failed)?;
         }
-        Some(tables::FORMAT_VERSION) => {
+        Some(tables::FORMAT_VERSION | tables::FORMAT_VERSION_1) => {
             if !shared.index.read(|reading| Ok(tables::has_all_tables(reading)?)).map_err(failed)? {
                 shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
             }

@@ -140,16 +140,30 @@ async fn a_compaction_of_a_store_of_version_1_writes_the_current_version() {
     assert_eq!(first_blocks(&folder), [*b"OMB2"]);
 }
 
-#[tokio::test]
-async fn a_program_of_version_1_refuses_a_store_that_was_opened() {
-    let folder = unpacked("v1");
-    folder.open().close();
+/// The version that the index of a closed store names.
+fn format_version(folder: &Folder) -> Option<i64> {
     let database = redb::Database::create(folder.0.path().join("mirror/index.redb")).expect("closed");
     let meta: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
     let reading = database.begin_read().expect("open");
     let version = reading.open_table(meta).expect("a table").get("format").expect("readable");
+    version.map(|version| version.value())
+}
+
+#[tokio::test]
+async fn a_program_of_version_1_refuses_a_store_with_new_blocks_and_no_other() {
     // Version 1 refuses every other number.
-    assert_eq!(version.map(|version| version.value()), Some(2));
+    let folder = unpacked("v1");
+    for (text, expected) in [("first", 1), ("new", 2)] {
+        let store = folder.open();
+        commit(&*store, 1_700_000_300, vec![record("oai:x:1", 1500, &["a:b"], text)]).await;
+        store.close();
+        assert_eq!(format_version(&folder), Some(expected), "{text}");
+    }
+    let folder = unpacked("v1");
+    let store = folder.open();
+    store.compact(REPOSITORY).await.expect("writable");
+    store.close();
+    assert_eq!(format_version(&folder), Some(2), "the compaction");
 }
 
 #[tokio::test]
