@@ -4,7 +4,6 @@
 //! engine writes for them, so a store notes the place of the header once, and a page needs no search. A record of
 //! another form is read as XML each time.
 
-use super::mirror::RecordStatus;
 use memchr::{memchr_iter, memmem};
 use oaimend_oai::escape;
 use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
@@ -111,7 +110,7 @@ pub struct ServedHeader<'r> {
     /// The datestamp as text.
     pub datestamp: &'r str,
     /// Whether the record is deleted.
-    pub status: RecordStatus,
+    pub is_deleted: bool,
     /// The setSpecs.
     pub set_specs: &'r [String],
 }
@@ -119,7 +118,7 @@ pub struct ServedHeader<'r> {
 impl ServedHeader<'_> {
     /// Writes the element. `prefix` is the prefix of the OAI namespace with its colon, or empty.
     pub fn write(&self, prefix: &str, xml: &mut String) {
-        let status = if self.status == RecordStatus::Deleted { " status=\"deleted\"" } else { "" };
+        let status = if self.is_deleted { " status=\"deleted\"" } else { "" };
         push(xml, &["<", prefix, "header", status, ">"]);
         let set_specs = self.set_specs.iter().map(|set_spec| ("setSpec", set_spec.as_str()));
         let fields = [("identifier", self.identifier), ("datestamp", self.datestamp)];
@@ -219,7 +218,7 @@ mod tests {
         let header = ServedHeader {
             identifier: "a",
             datestamp: "2026-01-01T00:00:00Z",
-            status: RecordStatus::Live,
+            is_deleted: false,
             set_specs: &sets,
         };
         let layout = RecordLayout::of(record.as_bytes());

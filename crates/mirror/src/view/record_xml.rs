@@ -47,7 +47,8 @@ impl<'r> Header<'r> {
     /// Writes the element. `prefix` is the prefix of the OAI namespace with its colon, or empty.
     pub(crate) fn write(&self, prefix: &str, xml: &mut String) {
         let Self { identifier, datestamp, status, set_specs } = self;
-        ServedHeader { identifier, datestamp, status: *status, set_specs }.write(prefix, xml);
+        let is_deleted = *status == RecordStatus::Deleted;
+        ServedHeader { identifier, datestamp, is_deleted, set_specs }.write(prefix, xml);
     }
 
     /// Writes a stored record with this header, and with these texts in the order of their places.

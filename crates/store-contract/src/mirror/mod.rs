@@ -99,6 +99,12 @@ pub async fn an_unchanged_record_keeps_its_stamp(backend: &impl MirrorBackend) {
         listed.iter().map(|record| (record.identifier.as_str(), record.stamp_secs)).collect();
     assert_eq!(stamps, [("b", UnixSecs(200)), ("a", UnixSecs(300))]);
     assert_eq!(store.count(everything()).await.expect("readable"), 2);
+    // A record after a new one is searched in another way.
+    let page = vec![record("c", 1, &[], "new"), record("b", 1, &["s"], "three"), record("d", 1, &[], "new")];
+    let committed = commit(&*store, 400, page).await;
+    assert_eq!((committed.unchanged, committed.stored), (1, 2));
+    let found = store.record(REPOSITORY, PREFIX, Identifier("b")).await.expect("readable").expect("stored");
+    assert_eq!((found.identifier.as_str(), found.stamp_secs), ("b", UnixSecs(200)));
 }
 
 pub async fn a_new_datestamp_alone_keeps_the_stamp(backend: &impl MirrorBackend) {

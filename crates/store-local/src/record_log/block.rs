@@ -263,8 +263,10 @@ mod tests {
         bytes
     }
 
-    /// The slot, the identifier, the setSpecs and the bytes of each record.
-    fn decode(bytes: &[u8]) -> Result<Vec<(Slot, String, Vec<String>, Bytes)>, Damage> {
+    /// The slot, the identifier, the setSpecs and the bytes of a record.
+    type Decoded = (Slot, String, Vec<String>, Bytes);
+
+    fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Damage> {
         let mut decompressor = zstd::bulk::Decompressor::new().expect("memory");
         let Block { directory, .. } = &Block::decode_directory(bytes, 7, &mut decompressor)?;
         let body =

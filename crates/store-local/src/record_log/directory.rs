@@ -139,8 +139,9 @@ impl DirectoryBuilder {
         }
         put(to, slot.identifier.len() as u64);
         self.identifiers.extend_from_slice(slot.identifier.as_bytes());
-        let NewSlot { identifier, status, set_specs, .. } = *slot;
-        let header = ServedHeader { identifier, datestamp: "", status, set_specs };
+        let NewSlot { identifier, set_specs, .. } = *slot;
+        let is_deleted = slot.status == RecordStatus::Deleted;
+        let header = ServedHeader { identifier, datestamp: "", is_deleted, set_specs };
         let hash = served_hash(&header, layout.as_ref(), slot.bytes, &mut self.scratch);
         self.hashes.extend_from_slice(&hash);
     }
@@ -273,9 +274,9 @@ impl Directory {
         match &slot.checksum {
             Checksum::Crc32(checksum) => crc32fast::hash(&bytes) == *checksum,
             Checksum::Served(hash) => {
+                let is_deleted = slot.status == RecordStatus::Deleted;
                 let (identifier, set_specs) = (self.identifier(slot), self.set_specs(slot));
-                let header =
-                    ServedHeader { identifier, datestamp: "", status: slot.status, set_specs: &set_specs };
+                let header = ServedHeader { identifier, datestamp: "", is_deleted, set_specs: &set_specs };
                 served_hash(&header, slot.layout.as_ref(), &bytes, scratch) == *hash
             }
         }

@@ -10,7 +10,7 @@ use oaimend_store_contract::mirror::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, identifiers_in, record, whole,
 };
 use oaimend_store_local::RecordLog;
-use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use redb::{ReadableDatabase as _, TableDefinition};
 use std::path::{Path, PathBuf};
 
 fn folder_of(version: &str) -> PathBuf {
