@@ -90,9 +90,9 @@ fn records_in_deep_and_in_many_sets_are_kept_with_a_limited_number_of_sets() {
     assert_eq!(in_use.len(), 32 + 1 + 1_000 + 1, "{in_use:?}");
     let records = mirror.records();
     let highest = vec!["a"; 32].join(":");
-    assert_eq!(records[0].set_specs, [highest, "b".to_owned()]);
+    assert_eq!(*records[0].set_specs, [highest, "b".to_owned()]);
     assert_eq!(records[1].set_specs.len(), 1_000);
-    assert_eq!(records[2].set_specs, ["b:c"]);
+    assert_eq!(*records[2].set_specs, ["b:c"]);
     let state = mirror.runtime.block_on(mirror.store.repository_state(RepositoryId("x"))).expect("a state");
     assert_eq!(state.last_harvest.expect("a harvest").surplus_sets, 4_002);
     let bytes = bytes_in(&folder.path().join("mirror"));

@@ -66,7 +66,7 @@ pub(crate) fn written(record: &StoredRecord) -> Option<Deposit> {
     let payload = Payload { xml, namespace: String::new(), schema: None };
     Some(Deposit {
         identifier: record.identifier.clone(),
-        set_specs: record.set_specs.clone(),
+        set_specs: record.set_specs.to_vec(),
         payload: Some(payload),
     })
 }

@@ -247,7 +247,7 @@ impl LocalRepository {
             if deposit.payload.is_none()
                 && let Some(stored) = self.readable(prefix, &deposit.identifier).await?
             {
-                let others = stored.set_specs.into_iter();
+                let others = stored.set_specs.iter().cloned();
                 let missing: Vec<String> = others.filter(|set| !deposit.set_specs.contains(set)).collect();
                 deposit.set_specs.extend(missing);
             }
@@ -286,7 +286,7 @@ impl LocalRepository {
                 return Err(DepositError::Changed(identifier.to_owned()));
             }
             // The sets of a damaged record are unknown.
-            let set_specs = stored.map(|stored| stored.set_specs).unwrap_or_default();
+            let set_specs = stored.map(|stored| stored.set_specs.to_vec()).unwrap_or_default();
             let deposit = Deposit { set_specs, ..Deposit::deleted(identifier) };
             if self.settings.dc_required && is_one_format && prefix != DUBLIN_CORE && live.len() > 1 {
                 let format = self.format_of(prefix, &[]).await?;

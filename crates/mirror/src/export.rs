@@ -204,7 +204,7 @@ fn write_record(record: &StoredRecord, form: ExportForm, piece: &mut Vec<u8>) {
                 identifier: (&record.identifier).into(),
                 datestamp: from_secs(record.datestamp_secs, Granularity::Second).into(),
                 deleted: record.status == RecordStatus::Deleted,
-                set_specs: (&record.set_specs).into(),
+                set_specs: (&*record.set_specs).into(),
                 record: String::from_utf8_lossy(&record.bytes),
             };
             piece.extend_from_slice(line.to_line().as_bytes());

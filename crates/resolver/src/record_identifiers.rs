@@ -263,9 +263,10 @@ mod tests {
             datestamp_secs: UnixSecs(0),
             stamp_secs: UnixSecs(0),
             sequence: 3,
-            set_specs: Vec::new(),
+            set_specs: [].into(),
             status,
             bytes: xml.into(),
+            layout: None,
         };
         ReadRecord { record, guessed: Vec::new() }
     }

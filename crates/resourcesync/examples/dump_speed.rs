@@ -184,9 +184,10 @@ fn write_files(folder: &Path) -> Result<u64, Box<dyn Error>> {
             datestamp_secs: new.datestamp_secs,
             stamp_secs: STAMP,
             sequence: 0,
-            set_specs: Vec::new(),
+            set_specs: [].into(),
             status: new.status,
             bytes: new.bytes,
+            layout: None,
         };
         let metadata = record_xml::raw_metadata(&stored).map_err(|_| "unreadable")?.ok_or("no metadata")?;
         fs::write(folder.join(format!("files/{number}.xml")), &metadata)?;

@@ -24,6 +24,7 @@ mod mirror_error;
 mod mirror_sizes;
 pub mod notices;
 pub mod quarantine;
+mod record_layout;
 pub mod record_limits;
 pub mod record_repairs;
 pub mod repository_profile;
@@ -72,6 +73,7 @@ pub use quarantine::{
     QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
     plain_identifier,
 };
+pub use record_layout::{RecordLayout, ServedHeader, Sha256, served_hash};
 pub use record_limits::{
     IDENTIFIER_BYTES_MAX, TIME_BIAS, check_free_space, check_record, check_size, clamp_time, free_space,
 };

@@ -14,6 +14,7 @@ use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState}
 use super::keys::{Identifier, Prefix, RepositoryId};
 pub use super::mirror_error::MirrorError;
 pub use super::mirror_sizes::{CollectionSize, DiskUsage, Verification};
+use super::record_layout::RecordLayout;
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,6 +23,7 @@ use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The store of the mirror. A repository or format that was never stored is empty; it is no error.
 #[async_trait]
@@ -495,12 +497,14 @@ pub struct StoredRecord {
     pub stamp_secs: UnixSecs,
     /// Its place among the changes of the collection.
     pub sequence: u64,
-    /// The setSpecs.
-    pub set_specs: Vec<String>,
+    /// The setSpecs. Records of a page share equal ones.
+    pub set_specs: Arc<[String]>,
     /// Whether the record is deleted.
     pub status: RecordStatus,
     /// The `record` element as stored; empty if it was not requested.
     pub bytes: Bytes,
+    /// The layout of `bytes`; `None` if they have another form, or if the store does not know it.
+    pub layout: Option<RecordLayout>,
 }
 
 /// An identifier of a collection.

@@ -215,9 +215,9 @@ impl<'a> CollectionWriter<'a> {
             self.harvest.store.headers(self.harvest.repository(), Prefix(self.prefix), &identifiers).await?;
         for (record, stored) in affected.into_iter().zip(stored) {
             let mut set_specs = record.set_specs.clone();
-            for set in stored.into_iter().flat_map(|stored| stored.set_specs) {
-                if !set_specs.iter().any(|set_spec| is_within(set_spec, &set)) {
-                    set_specs.push(set);
+            for set in stored.iter().flat_map(|stored| stored.set_specs.iter()) {
+                if !set_specs.iter().any(|set_spec| is_within(set_spec, set)) {
+                    set_specs.push(set.clone());
                 }
             }
             if set_specs != record.set_specs {

@@ -313,10 +313,10 @@ pub(crate) fn with_identifier(record: &NewRecord, identifier: String) -> Option<
 pub(crate) fn to_store_again(stored: StoredRecord) -> NewRecord {
     let StoredRecord { identifier, datestamp_secs, set_specs, status, bytes, .. } = stored;
     let repairs = oaimend_store::RecordRepairs::default();
-    let (of_header, content_hash) = (set_specs.clone(), 0);
+    let (of_header, content_hash) = (set_specs.to_vec(), 0);
     let record =
         NewRecord { identifier, datestamp_secs, set_specs: of_header, status, content_hash, bytes, repairs };
-    with_sets(record, set_specs)
+    with_sets(record, set_specs.to_vec())
 }
 
 #[cfg(test)]

@@ -218,7 +218,7 @@ async fn add_members(
         listed.hashes.extend(hashes);
         let stored = harvest.store.headers(harvest.repository(), Prefix(prefix), &identifiers).await?;
         for record in stored.into_iter().flatten().filter(|record| !names(&record.set_specs, set)) {
-            let mut set_specs = record.set_specs;
+            let mut set_specs = record.set_specs.to_vec();
             let bytes: usize = set_specs.iter().map(String::len).sum();
             if bytes + set.len() > SET_SPECS_BYTES_MAX {
                 is_whole = false;
@@ -255,10 +255,9 @@ async fn find_others(
     while others.len() < REMOVALS_MAX {
         let page = writer.harvest.store.list(query.clone()).await?;
         for record in page.records.into_iter().filter(|record| !listed.contains(&record.identifier)) {
-            let StoredRecord { identifier, mut set_specs, .. } = record;
-            let count = set_specs.len();
-            set_specs.retain(|set_spec| set_spec != set);
-            if set_specs.len() < count && !names(&header_set_specs(writer, &identifier).await?, set) {
+            let StoredRecord { identifier, set_specs: all, .. } = record;
+            let set_specs: Vec<String> = all.iter().filter(|set_spec| *set_spec != set).cloned().collect();
+            if set_specs.len() < all.len() && !names(&header_set_specs(writer, &identifier).await?, set) {
                 others.push((identifier, set_specs));
             }
         }

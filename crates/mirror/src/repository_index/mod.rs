@@ -147,7 +147,7 @@ impl FormatUpdate {
         for repository in &settings.repositories {
             let is_stored = live.remove(repository.base_url.as_str()).is_some_and(|stored| {
                 let record = records::record(format, repository, stored.stamp_secs, &schema);
-                record.bytes == stored.bytes && record.set_specs == stored.set_specs
+                record.bytes == stored.bytes && *record.set_specs == *stored.set_specs
             });
             if !is_stored {
                 changed.push(repository.clone());
@@ -156,7 +156,7 @@ impl FormatUpdate {
         // A harvester of a set must learn that a repository is gone from it.
         let mut removed: Vec<NewRecord> = live
             .into_values()
-            .map(|record| with_sets(tombstone(entry(record)), record.set_specs.clone()))
+            .map(|record| with_sets(tombstone(entry(record)), record.set_specs.to_vec()))
             .collect();
         // A damaged record is in no list. It is stored again, unless its repository is not served any more.
         for identifier in store.damaged(index, prefix, None, usize::MAX).await? {

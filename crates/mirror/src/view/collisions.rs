@@ -87,7 +87,7 @@ impl<'v> Item<'v> {
         let member = part.member;
         // What a view knows of a member does not contain its sets.
         if view.members_of_view().is_some() && record.status == RecordStatus::Deleted {
-            let header = StoredRecord { bytes: Bytes::new(), ..record.clone() };
+            let header = StoredRecord { bytes: Bytes::new(), layout: None, ..record.clone() };
             if let Version::Whole(stored) = read_whole(view, member, prefix, header).await? {
                 record.set_specs = stored.set_specs;
             }

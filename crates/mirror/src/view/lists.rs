@@ -286,6 +286,9 @@ async fn fill(
     let mut last = None;
     while !writer.is_full(limits) {
         if let Some((part, record)) = merge.next().await? {
+            if last.is_none() {
+                writer.items.reserve(merge.bytes_read() + record.bytes.len());
+            }
             last = Some(Place::of(&part, &record));
             writer.write(ShownRecord::new(part, record), list.with_metadata).await?;
             continue;

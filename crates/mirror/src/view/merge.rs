@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// The records that are read at once from each of several repositories, at first. It doubles with each read.
 const FIRST_READ_RECORDS: usize = 4;
 
+/// A guess of the bytes by which a served record is longer than a stored one, at most.
+const HEADER_BYTES_MORE: usize = 64;
+
 /// Members of a view that a page of one set examines, unless it has to examine more for its first record. Between two
 /// records of the set, the view can have many others.
 const EXAMINED_MAX: usize = 4_000;
@@ -94,6 +97,12 @@ impl<'v> Merge<'v> {
             .filter(|input| !input.read.is_empty())
             .min_by_key(|input| datestamp(input));
         Ok(first.and_then(|input| Some((input.part, input.read.pop_front()?))))
+    }
+
+    /// A guess of the bytes that a page of the records in memory needs.
+    pub(super) fn bytes_read(&self) -> usize {
+        let read = self.inputs.iter().flat_map(|input| &input.read);
+        read.map(|record| record.bytes.len() + HEADER_BYTES_MORE).sum()
     }
 
     /// The position where the list pauses, because a page has examined enough members for one set. Such a list has one

@@ -7,7 +7,9 @@ use oaimend_repository::{DeliveredRecord, RecordView};
 /// The records or headers of a page.
 #[derive(Default)]
 pub(crate) struct PageItems {
-    xml: String,
+    xml: Vec<u8>,
+    /// The buffer of what is written as text.
+    text: String,
     count: u64,
     /// The records as events report them.
     delivered: Vec<DeliveredRecord>,
@@ -30,6 +32,11 @@ impl PageItems {
         self.xml.len()
     }
 
+    /// Makes room for this number of bytes of records.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.xml.reserve(bytes);
+    }
+
     /// Writes a record with another header, and with these texts in the order of their places.
     pub(crate) fn push_record(
         &mut self,
@@ -37,22 +44,34 @@ impl PageItems {
         header: &Header<'_>,
         insertions: &[Insertion],
     ) {
-        self.push(header, |xml| header.write_record(record, insertions, xml));
+        self.text.clear();
+        header.write_record(record, insertions, &mut self.text);
+        self.push(header, (b"", b""));
+    }
+
+    /// Writes a record with another header between the bytes before and after its own one.
+    pub(super) fn push_around(&mut self, header: &Header<'_>, around: (&[u8], &[u8])) {
+        self.text.clear();
+        header.write("", &mut self.text);
+        self.push(header, around);
     }
 
     /// Writes a header alone.
     pub(crate) fn push_header(&mut self, header: &Header<'_>) {
-        self.push(header, |xml| header.write("", xml));
+        self.push_around(header, (b"", b""));
     }
 
-    fn push(&mut self, header: &Header<'_>, write: impl FnOnce(&mut String)) {
-        self.xml.push_str("    ");
+    fn push(&mut self, header: &Header<'_>, (before, after): (&[u8], &[u8])) {
+        self.xml.extend_from_slice(b"    ");
         let start = self.xml.len();
-        write(&mut self.xml);
-        if self.is_reported {
-            self.delivered.push(header.to_delivered(self.xml.get(start..).unwrap_or_default()));
+        for part in [before, self.text.as_bytes(), after] {
+            self.xml.extend_from_slice(part);
         }
-        self.xml.push('\n');
+        if self.is_reported {
+            let item = String::from_utf8_lossy(self.xml.get(start..).unwrap_or_default());
+            self.delivered.push(header.to_delivered(&item));
+        }
+        self.xml.push(b'\n');
         self.count += 1;
     }
 

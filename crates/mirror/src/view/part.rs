@@ -95,6 +95,7 @@ impl<'v> Part<'v> {
             StoredRecord {
                 status: RecordStatus::Deleted,
                 bytes: Bytes::from_static(WITHOUT_METADATA),
+                layout: None,
                 ..record
             }
         } else {

@@ -7,6 +7,7 @@ use super::presentation::View;
 use super::provenance::Origins;
 use super::record_xml::{Header, read_record};
 use oaimend_oai::UnixSecs;
+use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_repository::Failure;
 use oaimend_store::StoredRecord;
 
@@ -31,12 +32,15 @@ pub(super) struct RecordWriter<'v> {
     view: &'v View,
     prefix: &'v str,
     origins: Origins,
+    /// The last datestamp as text. The records of a commit share it.
+    datestamp: (UnixSecs, String),
     pub(super) items: PageItems,
 }
 
 impl<'v> RecordWriter<'v> {
     pub(super) fn new(view: &'v View, prefix: &'v str, reports_records: bool) -> Self {
-        Self { view, prefix, origins: Origins::default(), items: PageItems::new(reports_records) }
+        let items = PageItems::new(reports_records);
+        Self { view, prefix, origins: Origins::default(), datestamp: (UnixSecs::MIN, String::new()), items }
     }
 
     /// Whether the page has as many records or bytes as it may have.
@@ -48,9 +52,17 @@ impl<'v> RecordWriter<'v> {
     pub(super) async fn write(&mut self, shown: ShownRecord<'_>, with_metadata: bool) -> Result<(), Failure> {
         let ShownRecord { member, record, datestamp_secs } = shown;
         let set_specs = self.view.set_specs(member, &record.set_specs);
-        let header = Header::with_stamp(&record, datestamp_secs, set_specs);
+        if self.datestamp.0 != datestamp_secs || self.datestamp.1.is_empty() {
+            self.datestamp = (datestamp_secs, from_secs(datestamp_secs, Granularity::Second));
+        }
+        let header = Header::with_datestamp(&record, &self.datestamp.1, set_specs);
         if !with_metadata {
             self.items.push_header(&header);
+            return Ok(());
+        }
+        let around = record.layout.as_ref().and_then(|layout| layout.split(&record.bytes));
+        if let Some(around) = around.filter(|_| member.provenance_base_url.is_none()) {
+            self.items.push_around(&header, around);
             return Ok(());
         }
         let read = read_record(&record)?;

@@ -3,11 +3,9 @@
 //! The header of a record is always written from the fields of the store, so that `ListIdentifiers`, `ListRecords`
 //! and `GetRecord` show the same one. The rest of the record is copied as stored.
 
-use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
-use oaimend_oai::escape;
 use oaimend_repository::{DeliveredRecord, Failure, Reason, RecordView};
-use oaimend_store::{RecordRepairs, RecordStatus, StoredRecord};
+use oaimend_store::{RecordRepairs, RecordStatus, ServedHeader, StoredRecord};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -15,29 +13,28 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header<'r> {
     identifier: &'r str,
-    datestamp: String,
-    is_deleted: bool,
+    datestamp: Cow<'r, str>,
+    status: RecordStatus,
     set_specs: Cow<'r, [String]>,
 }
 
 impl<'r> Header<'r> {
-    /// The header of a stored record with this stamp, in these sets.
-    pub(super) fn with_stamp(
+    /// The header of a stored record with this datestamp, in these sets.
+    pub(super) fn with_datestamp(
         record: &'r StoredRecord,
-        stamp_secs: UnixSecs,
+        datestamp: &'r str,
         set_specs: Cow<'r, [String]>,
     ) -> Self {
-        let datestamp = from_secs(stamp_secs, Granularity::Second);
-        let is_deleted = record.status == RecordStatus::Deleted;
-        Self { identifier: &record.identifier, datestamp, is_deleted, set_specs }
+        let (identifier, status) = (&record.identifier, record.status);
+        Self { identifier, datestamp: Cow::Borrowed(datestamp), status, set_specs }
     }
 
     /// The header of a stored record as its source has it.
     pub fn of_source(record: &'r StoredRecord, granularity: Granularity) -> Self {
         Self {
             identifier: &record.identifier,
-            datestamp: from_secs(record.datestamp_secs, granularity),
-            is_deleted: record.status == RecordStatus::Deleted,
+            datestamp: Cow::Owned(from_secs(record.datestamp_secs, granularity)),
+            status: record.status,
             set_specs: Cow::Borrowed(&record.set_specs),
         }
     }
@@ -49,16 +46,9 @@ impl<'r> Header<'r> {
 
     /// Writes the element. `prefix` is the prefix of the OAI namespace with its colon, or empty.
     pub(crate) fn write(&self, prefix: &str, xml: &mut String) {
-        let status = if self.is_deleted { " status=\"deleted\"" } else { "" };
-        push(xml, &["<", prefix, "header", status, ">"]);
-        let set_specs = self.set_specs.iter().map(|set_spec| ("setSpec", set_spec.as_str()));
-        let fields = [("identifier", self.identifier), ("datestamp", &self.datestamp)];
-        for (name, value) in fields.into_iter().chain(set_specs) {
-            push(xml, &["<", prefix, name, ">"]);
-            escape(value, xml);
-            push(xml, &["</", prefix, name, ">"]);
-        }
-        push(xml, &["</", prefix, "header>"]);
+        let Self { identifier, datestamp, status, set_specs } = self;
+        let is_deleted = *status == RecordStatus::Deleted;
+        ServedHeader { identifier, datestamp, is_deleted, set_specs }.write(prefix, xml);
     }
 
     /// Writes a stored record with this header, and with these texts in the order of their places.
@@ -79,14 +69,14 @@ impl<'r> Header<'r> {
 
     /// The record with this XML, as an event reports it.
     pub(crate) fn to_delivered(&self, xml: &str) -> DeliveredRecord {
-        let datestamp = self.datestamp.clone();
+        let datestamp = self.datestamp.to_string();
         // The identifier before it contains no tag.
         let element = xml.find(&format!("datestamp>{datestamp}<")).map(|at| at + "datestamp>".len());
         DeliveredRecord {
             identifier: self.identifier.to_owned(),
             datestamp_at: element.map(|start| start..start + datestamp.len()).unwrap_or_default(),
             datestamp,
-            deleted: self.is_deleted,
+            deleted: self.status == RecordStatus::Deleted,
             set_specs: self.set_specs.to_vec(),
             xml: xml.to_owned(),
             // The source of the mirror sent it broken, and the mirror sends it whole.
@@ -108,10 +98,6 @@ pub fn read_record(record: &StoredRecord) -> Result<RecordView<'_>, Failure> {
     })
 }
 
-fn push(xml: &mut String, parts: &[&str]) {
-    parts.iter().for_each(|part| xml.push_str(part));
-}
-
 /// A text that a view inserts into a stored record after its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Insertion {
@@ -122,13 +108,15 @@ pub struct Insertion {
 
 #[cfg(test)]
 mod tests {
+    use super::super::page_items::PageItems;
     use super::*;
+    use oaimend_store::RecordLayout;
 
     fn header() -> Header<'static> {
         Header {
             identifier: "oai:x:1&2",
             datestamp: "2001-09-09T01:46:40Z".into(),
-            is_deleted: false,
+            status: RecordStatus::Live,
             set_specs: vec!["a".into(), "a:b".into()].into(),
         }
     }
@@ -169,9 +157,60 @@ mod tests {
     }
 
     #[test]
+    fn a_record_with_a_layout_is_written_as_it_is_after_reading_it() {
+        let seed = 20_261_128;
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let usual = "<record>\n<header status=\"deleted\"><identifier>o</identifier><datestamp>2020</datestamp>\
+            <setSpec>a</setSpec></header><metadata><a>x</a><header></header></metadata></record>";
+        let pieces = [
+            "<",
+            ">",
+            "/",
+            "\"",
+            "'",
+            " ",
+            "\n",
+            "<!--",
+            "-->",
+            "<x>",
+            "</x>",
+            "</header>",
+            "<header>",
+            "<![CDATA[",
+            "]]>",
+            "</record>",
+            "<record>",
+            "=",
+            "&amp;",
+            "<setSpec/>",
+            "é",
+        ];
+        let mut with_layout = 0;
+        for _ in 0..20_000 {
+            let mut record = usual.to_owned();
+            for _ in 0..random.usize(0..3) {
+                let places: Vec<usize> = record.char_indices().map(|(at, _)| at).collect();
+                let at = places[random.usize(..places.len())];
+                let end = if random.bool() { at } else { places[random.usize(..places.len())].max(at) };
+                let end = record.floor_char_boundary(end.min(at + 12));
+                record.replace_range(at..end, pieces[random.usize(..pieces.len())]);
+            }
+            let layout = RecordLayout::of(record.as_bytes());
+            let (Some(layout), Some(read)) = (layout, RecordView::read(&record)) else { continue };
+            with_layout += 1;
+            let (mut items, mut expected) = (PageItems::default(), PageItems::default());
+            items.push_around(&header(), layout.split(record.as_bytes()).expect("its own layout"));
+            expected.push_record(&read, &header(), &[]);
+            assert_eq!(items.into_page().xml, expected.into_page().xml, "{record}");
+        }
+        assert!(with_layout > 5_000, "{with_layout}");
+    }
+
+    #[test]
     fn a_deleted_record_has_its_status() {
         let mut xml = String::new();
-        Header { is_deleted: true, ..header() }.write("", &mut xml);
+        Header { status: RecordStatus::Deleted, ..header() }.write("", &mut xml);
         assert_eq!(xml, format!("<header status=\"deleted\">{FIELDS}</header>"));
     }
 }

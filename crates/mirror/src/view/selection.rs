@@ -142,9 +142,10 @@ impl MemberRecord {
             datestamp_secs,
             stamp_secs,
             sequence,
-            set_specs: Vec::new(),
+            set_specs: Arc::default(),
             status,
             bytes,
+            layout: None,
         }
     }
 }

@@ -8,8 +8,8 @@ use oaimend_oai::UnixSecs;
 use oaimend_store::{
     Catalog, ChosenRecords, CollectionSize, CollectionVersion, Committed, DiskUsage, Document,
     HarvestProgress, Identifier, IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError,
-    MirrorStore, NewRecord, Occurrences, PageCommit, Position, Prefix, RecordRepairs, RecordStatus,
-    RepositoryId, RepositoryState, StampMarks, StoredRecord, Verification, check_record,
+    MirrorStore, NewRecord, Occurrences, PageCommit, Position, Prefix, RecordLayout, RecordRepairs,
+    RecordStatus, RepositoryId, RepositoryState, StampMarks, StoredRecord, Verification, check_record,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -60,7 +60,9 @@ impl Version {
         let NewRecord { identifier, datestamp_secs, set_specs, status, bytes, .. } = self.record.clone();
         let (stamp_secs, sequence) = (self.stamp_secs, self.sequence);
         let bytes = if with_bytes { bytes } else { Bytes::new() };
-        StoredRecord { identifier, datestamp_secs, stamp_secs, sequence, set_specs, status, bytes }
+        let layout = RecordLayout::of(&bytes);
+        let set_specs = set_specs.into();
+        StoredRecord { identifier, datestamp_secs, stamp_secs, sequence, set_specs, status, bytes, layout }
     }
 
     fn position(&self, by: ListOrder) -> Position {

@@ -37,5 +37,5 @@ pub async fn chosen_records_are_current(backend: &impl MirrorBackend) {
 }
 
 fn without_bytes(record: StoredRecord) -> StoredRecord {
-    StoredRecord { bytes: bytes::Bytes::new(), ..record }
+    StoredRecord { bytes: bytes::Bytes::new(), layout: None, ..record }
 }

@@ -7,7 +7,7 @@
 //!
 //! | offset | bytes | content |
 //! |---|---|---|
-//! | 0 | 4 | `OMB1` |
+//! | 0 | 4 | `OMB2` |
 //! | 4 | 4 | number of the collection |
 //! | 8 | 8 | sequence number of the first record |
 //! | 16 | 4 | number of records |
@@ -15,32 +15,22 @@
 //! | 24 | 4 | length of the directory |
 //! | 28 | 4 | length of the body, compressed |
 //! | 32 | 4 | length of the body |
-//! | 36 | 4 | CRC-32 of the compressed directory |
+//! | 36 | 4 | CRC-32 of the compressed directory and of the hashes |
 //! | 40 | 4 | CRC-32 of the compressed body |
 //! | 44 | 4 | CRC-32 of bytes 0 to 43 |
-//! | 48 | | directory, then body: one zstd frame each |
+//! | 48 | | directory, a zstd frame; hashes; body, a zstd frame |
 //!
-//! The body is the bytes of all records in order. The directory contains for each record:
+//! The body is the bytes of all records in order. `directory` describes the directory. After it, a block of version 2
+//! has the hash of each record ([`served_hash`](oaimend_store::served_hash)), 32 bytes. They are not compressed, and
+//! belong to the first part of the block: the CRC-32 of the compressed directory includes them.
 //!
-//! | bytes | content |
-//! |---|---|
-//! | varint | sequence number minus that of the first record |
-//! | 8 | stamp, seconds since 1970, signed |
-//! | 8 | datestamp of the source, the same |
-//! | 8 | content hash: SipHash-1-3 of status, sets and content |
-//! | 1 | 0: live, 1: deleted |
-//! | varint, text | identifier: length, UTF-8 |
-//! | varint | number of setSpecs; for each: varint length, UTF-8 |
-//! | varint | length of the record |
-//! | 4 | CRC-32 of the record |
+//! New blocks have version 2. A block of version 1 begins with `OMB1`, and has no hashes.
 //!
 //! Invariant: a block that [`Block::decode_directory`] accepts contains what was encoded, as far as the checksums can
 //! tell. A damaged block is a value ([`Damage`]), never a panic.
 
-use super::varint::{put, put_text, take, take_array, take_text};
+use super::directory::{Directory, DirectoryBuilder, NewSlot};
 use bytes::Bytes;
-use oaimend_oai::UnixSecs;
-use oaimend_store::mirror::RecordStatus;
 
 /// Bytes of records after which a block is full.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
@@ -49,26 +39,11 @@ pub(super) const BLOCK_RECORDS_MAX: usize = 512;
 /// The level of zstd. docs/explanation/mirror-store.md compares the levels.
 pub(super) const ZSTD_LEVEL: i32 = 1;
 
-const MAGIC: [u8; 4] = *b"OMB1";
+const MAGIC: [u8; 4] = *b"OMB2";
+const MAGIC_1: [u8; 4] = *b"OMB1";
+/// Length of the hash of a record.
+const HASH_BYTES: usize = size_of::<oaimend_store::Sha256>();
 pub(super) const HEADER_BYTES: usize = 48;
-
-/// A record inside a block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) sequence: u64,
-    pub(super) stamp_secs: UnixSecs,
-    pub(super) datestamp_secs: UnixSecs,
-    pub(super) content_hash: u64,
-    pub(super) status: RecordStatus,
-    pub(super) identifier: String,
-    pub(super) set_specs: Vec<String>,
-    /// Where the record is in the body.
-    pub(super) start: usize,
-    /// Its length in bytes.
-    pub(super) bytes: usize,
-    /// CRC-32 of its bytes.
-    checksum: u32,
-}
 
 /// The block is not what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +55,10 @@ pub(super) struct BlockBuilder {
     first: u64,
     last: u64,
     records: u32,
-    directory: Vec<u8>,
+    directory: DirectoryBuilder,
     body: Vec<u8>,
-    /// The buffers of the last block, for the next one.
-    compressed: [Vec<u8>; 2],
+    /// The buffers of the last block, for the next one: the directory, and both parts compressed.
+    buffers: [Vec<u8>; 3],
 }
 
 /// The facts of an encoded block that the index keeps.
@@ -100,19 +75,6 @@ pub(super) struct BlockFacts {
     pub(super) bytes: u32,
 }
 
-/// What [`BlockBuilder::push`] takes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NewSlot<'r> {
-    pub(super) sequence: u64,
-    pub(super) stamp_secs: UnixSecs,
-    pub(super) datestamp_secs: UnixSecs,
-    pub(super) content_hash: u64,
-    pub(super) status: RecordStatus,
-    pub(super) identifier: &'r str,
-    pub(super) set_specs: &'r [String],
-    pub(super) bytes: &'r [u8],
-}
-
 impl BlockBuilder {
     /// Adds a record. Its sequence is higher than that of the record before, and its sizes are within the limits.
     pub(super) fn push(&mut self, slot: NewSlot<'_>) {
@@ -121,19 +83,7 @@ impl BlockBuilder {
         }
         self.last = slot.sequence;
         self.records += 1;
-        let to = &mut self.directory;
-        put(to, slot.sequence - self.first);
-        to.extend_from_slice(&slot.stamp_secs.0.to_le_bytes());
-        to.extend_from_slice(&slot.datestamp_secs.0.to_le_bytes());
-        to.extend_from_slice(&slot.content_hash.to_le_bytes());
-        to.push(u8::from(slot.status == RecordStatus::Deleted));
-        put_text(to, slot.identifier);
-        put(to, slot.set_specs.len() as u64);
-        for set_spec in slot.set_specs {
-            put_text(to, set_spec);
-        }
-        put(to, slot.bytes.len() as u64);
-        to.extend_from_slice(&crc32fast::hash(slot.bytes).to_le_bytes());
+        self.directory.push(self.first, &slot);
         self.body.extend_from_slice(slot.bytes);
     }
 
@@ -156,24 +106,30 @@ impl BlockBuilder {
         compressor: &mut zstd::bulk::Compressor<'_>,
         bytes: &mut Vec<u8>,
     ) -> std::io::Result<BlockFacts> {
-        let [directory, body] = &mut self.compressed;
-        compress(compressor, &self.directory, directory)?;
+        let [plain, directory, body] = &mut self.buffers;
+        self.directory.write(plain);
+        compress(compressor, plain, directory)?;
         compress(compressor, &self.body, body)?;
+        let (lengths, hashes) = ([directory.len(), plain.len()], &self.directory.hashes);
+        let mut checksum = crc32fast::Hasher::new();
+        checksum.update(directory);
+        checksum.update(hashes);
         let start = bytes.len();
-        bytes.reserve(HEADER_BYTES + directory.len() + body.len());
+        bytes.reserve(HEADER_BYTES + directory.len() + hashes.len() + body.len());
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&collection.to_le_bytes());
         bytes.extend_from_slice(&self.first.to_le_bytes());
         bytes.extend_from_slice(&self.records.to_le_bytes());
-        for len in [directory.len(), self.directory.len(), body.len(), self.body.len()] {
+        for len in lengths.into_iter().chain([body.len(), self.body.len()]) {
             let len = u32::try_from(len).map_err(std::io::Error::other)?;
             bytes.extend_from_slice(&len.to_le_bytes());
         }
-        bytes.extend_from_slice(&crc32fast::hash(directory).to_le_bytes());
+        bytes.extend_from_slice(&checksum.finalize().to_le_bytes());
         bytes.extend_from_slice(&crc32fast::hash(body).to_le_bytes());
         let checksum = crc32fast::hash(bytes.get(start..).unwrap_or_default());
         bytes.extend_from_slice(&checksum.to_le_bytes());
         bytes.extend_from_slice(directory);
+        bytes.extend_from_slice(hashes);
         let directory_end = bytes.len() - start;
         bytes.extend_from_slice(body);
         let facts = BlockFacts {
@@ -210,8 +166,7 @@ fn compress(
 /// A block as read from disk.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// The records in the order of their sequence.
-    pub(super) slots: Vec<Slot>,
+    pub(super) directory: Directory,
     body_start: usize,
     body_bytes: usize,
     body_raw_bytes: usize,
@@ -230,22 +185,31 @@ impl Block {
             let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
             u32::from_le_bytes(bytes)
         };
-        let is_intact = header.starts_with(&MAGIC) && crc32fast::hash(&header[..44]) == word(44);
-        if !is_intact || word(4) != collection {
+        let is_version_1 = header.starts_with(&MAGIC_1);
+        let is_known = is_version_1 || header.starts_with(&MAGIC);
+        if !is_known || crc32fast::hash(&header[..44]) != word(44) || word(4) != collection {
             return Err(Damage);
         }
         let first = u64::from(word(8)) | u64::from(word(12)) << 32;
         let (records, [directory_bytes, directory_raw_bytes]) =
             (word(16) as usize, [20, 24].map(|at| word(at) as usize));
-        let directory = bytes.get(HEADER_BYTES..HEADER_BYTES + directory_bytes).ok_or(Damage)?;
-        if crc32fast::hash(directory) != word(36) {
+        let hashes_bytes = if is_version_1 { 0 } else { records * HASH_BYTES };
+        let body_start = HEADER_BYTES + directory_bytes + hashes_bytes;
+        let part = bytes.get(HEADER_BYTES..body_start).ok_or(Damage)?;
+        if crc32fast::hash(part) != word(36) {
             return Err(Damage);
         }
+        let (directory, hashes) = part.split_at(directory_bytes);
         let directory = decompressor.decompress(directory, directory_raw_bytes).map_err(|_| Damage)?;
         let body_raw_bytes = word(32) as usize;
+        let directory = if is_version_1 {
+            Directory::read_version_1(&directory, records, first, body_raw_bytes)
+        } else {
+            Directory::read(&directory, hashes.as_chunks().0, first, body_raw_bytes)
+        };
         Ok(Self {
-            slots: read_directory(&directory, first, records, body_raw_bytes).ok_or(Damage)?,
-            body_start: HEADER_BYTES + directory_bytes,
+            directory: directory.ok_or(Damage)?,
+            body_start,
             body_bytes: word(28) as usize,
             body_raw_bytes,
             body_checksum: word(40),
@@ -263,72 +227,28 @@ impl Block {
             return Err(Damage);
         }
         let body = decompressor.decompress(body, self.body_raw_bytes).map_err(|_| Damage)?;
-        Ok(body.into())
+        if body.len() == self.body_raw_bytes { Ok(body.into()) } else { Err(Damage) }
     }
-
-    /// The record with this sequence.
-    pub(super) fn slot(&self, sequence: u64) -> Option<&Slot> {
-        let at = self.slots.binary_search_by_key(&sequence, |slot| slot.sequence).ok()?;
-        self.slots.get(at)
-    }
-}
-
-impl Slot {
-    /// The bytes of the record in the body of its block.
-    pub(super) fn bytes_in(&self, body: &Bytes) -> Result<Bytes, Damage> {
-        let end = self.start + self.bytes;
-        let bytes = (end <= body.len()).then(|| body.slice(self.start..end)).ok_or(Damage)?;
-        if crc32fast::hash(&bytes) == self.checksum { Ok(bytes) } else { Err(Damage) }
-    }
-}
-
-fn read_directory(mut from: &[u8], first: u64, records: usize, body_bytes: usize) -> Option<Vec<Slot>> {
-    let mut slots: Vec<Slot> = Vec::with_capacity(records.min(BLOCK_RECORDS_MAX));
-    let mut start = 0;
-    for _ in 0..records {
-        let sequence = first.checked_add(take(&mut from)?)?;
-        let [stamp_secs, datestamp_secs] =
-            [take_array(&mut from)?, take_array(&mut from)?].map(|secs| UnixSecs(i64::from_le_bytes(secs)));
-        let content_hash = u64::from_le_bytes(take_array(&mut from)?);
-        let [deleted] = take_array(&mut from)?;
-        let status = if deleted == 0 { RecordStatus::Live } else { RecordStatus::Deleted };
-        let identifier = take_text(&mut from)?;
-        let sets = take(&mut from)?;
-        let set_specs = (0..sets).map(|_| take_text(&mut from)).collect::<Option<_>>()?;
-        let bytes = usize::try_from(take(&mut from)?).ok()?;
-        let checksum = u32::from_le_bytes(take_array(&mut from)?);
-        slots.push(Slot {
-            sequence,
-            stamp_secs,
-            datestamp_secs,
-            content_hash,
-            status,
-            identifier,
-            set_specs,
-            start,
-            bytes,
-            checksum,
-        });
-        start = start.checked_add(bytes).filter(|end| *end <= body_bytes)?;
-    }
-    (from.is_empty() && start == body_bytes).then_some(slots)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::directory::Slot;
     use super::*;
+    use oaimend_oai::UnixSecs;
+    use oaimend_store::RecordLayout;
+    use oaimend_store::mirror::RecordStatus;
 
     fn encoded() -> Vec<u8> {
         let mut builder = BlockBuilder::default();
         let sets = ["a:b".to_owned(), "c".to_owned()];
         for number in 0..20_u64 {
             let identifier = format!("oai:x:{number}");
-            let bytes = format!("<record>{}</record>", "text ".repeat(number as usize));
+            let bytes = format!("<record><header></header>{}</record>", "text ".repeat(number as usize));
             builder.push(NewSlot {
                 sequence: 1000 + number * 200,
                 stamp_secs: UnixSecs(1_700_000_000),
                 datestamp_secs: UnixSecs(-5),
-                content_hash: number,
                 status: if number == 3 { RecordStatus::Deleted } else { RecordStatus::Live },
                 identifier: &identifier,
                 set_specs: &sets[..(number % 3) as usize],
@@ -343,22 +263,50 @@ mod tests {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<Vec<(Slot, Bytes)>, Damage> {
+    /// The slot, the identifier, the setSpecs and the bytes of a record.
+    type Decoded = (Slot, String, Vec<String>, Bytes);
+
+    fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Damage> {
         let mut decompressor = zstd::bulk::Decompressor::new().expect("memory");
-        let block = Block::decode_directory(bytes, 7, &mut decompressor)?;
-        let body = block.decode_body(bytes, &mut decompressor)?;
-        block.slots.iter().map(|slot| Ok((slot.clone(), slot.bytes_in(&body)?))).collect()
+        let Block { directory, .. } = &Block::decode_directory(bytes, 7, &mut decompressor)?;
+        let body =
+            Block::decode_directory(bytes, 7, &mut decompressor)?.decode_body(bytes, &mut decompressor)?;
+        let record = |slot: &Slot| {
+            assert!(directory.is_intact(slot, &body, &mut String::new()));
+            let set_specs = directory.set_specs(slot).to_vec();
+            (slot.clone(), directory.identifier(slot).to_owned(), set_specs, slot.bytes_in(&body))
+        };
+        Ok(directory.slots.iter().map(record).collect())
     }
 
     #[test]
     fn a_block_returns_the_records_that_it_took() {
         let records = decode(&encoded()).expect("intact");
         assert_eq!(records.len(), 20);
-        let (slot, bytes) = &records[3];
-        assert_eq!((slot.sequence, slot.datestamp_secs, slot.content_hash), (1600, UnixSecs(-5), 3));
-        assert_eq!((slot.status, slot.identifier.as_str()), (RecordStatus::Deleted, "oai:x:3"));
-        assert_eq!(bytes, "<record>text text text </record>");
-        assert_eq!(records[5].0.set_specs, ["a:b", "c"]);
+        let (slot, identifier, set_specs, bytes) = &records[3];
+        assert_eq!(
+            (slot.sequence, slot.stamp_secs, slot.datestamp_secs),
+            (1600, UnixSecs(1_700_000_000), UnixSecs(-5))
+        );
+        assert_eq!(
+            (slot.status, identifier.as_str(), set_specs.len()),
+            (RecordStatus::Deleted, "oai:x:3", 0)
+        );
+        assert_eq!(bytes, "<record><header></header>text text text </record>");
+        assert_eq!(slot.layout, Some(RecordLayout { header_start: 8, header_end: 25 }));
+        assert_eq!(records[5].2, ["a:b", "c"]);
+    }
+
+    #[test]
+    fn a_record_that_differs_from_its_hash_is_not_intact() {
+        let bytes = encoded();
+        let mut decompressor = zstd::bulk::Decompressor::new().expect("memory");
+        let block = Block::decode_directory(&bytes, 7, &mut decompressor).expect("intact");
+        let mut body = block.decode_body(&bytes, &mut decompressor).expect("intact").to_vec();
+        let (slot, last) = (block.directory.slot(4800).expect("stored"), body.len() - 1);
+        assert!(block.directory.is_intact(slot, &body.clone().into(), &mut String::new()));
+        body[last] ^= 1;
+        assert!(!block.directory.is_intact(slot, &body.into(), &mut String::new()));
     }
 
     #[test]
@@ -367,8 +315,8 @@ mod tests {
         let mut decompressor = zstd::bulk::Decompressor::new().expect("memory");
         let whole = Block::decode_directory(&bytes, 7, &mut decompressor).expect("intact");
         let part = Block::decode_directory(&bytes[..whole.body_start], 7, &mut decompressor).expect("intact");
-        assert_eq!(part.slot(1200), whole.slot(1200));
-        assert_eq!(part.slot(1201), None);
+        assert_eq!(part.directory.slot(1200), whole.directory.slot(1200));
+        assert_eq!(part.directory.slot(1201), None);
         assert_eq!(part.decode_body(&bytes[..whole.body_start], &mut decompressor), Err(Damage));
         assert!(Block::decode_directory(&bytes, 8, &mut decompressor).is_err(), "another collection");
     }

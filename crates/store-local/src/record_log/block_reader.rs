@@ -1,17 +1,21 @@
 //! Reads records by their sequences, each block once, and blocks that are next to each other in one read.
 
-use super::block::{Block, Damage, Slot};
+use super::block::{Block, Damage};
+use super::directory::{Directory, Slot};
 use super::index::IndexError;
+use super::kept_blocks::ReadBlock;
 use super::keys::{BLOCK_ROW_BYTES, BlockRow, SEQUENCE_KEY_BYTES, collection_of, sequence_key, sequence_of};
 use super::postings::{ALL, Postings};
 use super::shared::Shared;
 use super::tables::{BLOCKS, POSTINGS, TOUCHED};
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
+use oaimend_store::RecordLayout;
 use oaimend_store::mirror::StoredRecord;
 use redb::{ReadTransaction, ReadableTable};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Maximum number of bytes that one read takes, unless a single block is larger.
 const READ_BYTES_MAX: u64 = 512 << 10;
@@ -79,8 +83,8 @@ struct DecodedBlock {
     row: BlockRow,
     /// Whether most of its bytes are wanted, so that records are slices of it.
     is_shared: bool,
-    /// The block and its body; `None` if it is damaged.
-    block: Option<(Block, Bytes)>,
+    /// `None` if it is damaged.
+    read: Option<Arc<ReadBlock>>,
 }
 
 impl<'s> BlockReader<'s> {
@@ -99,27 +103,39 @@ impl<'s> BlockReader<'s> {
     pub(super) fn fetch(&mut self, located: &[Located]) -> Result<Fetched, IndexError> {
         let Some(&(sequence, Some(row))) = located.first() else { return Ok(Fetched::Damaged) };
         if !self.decoded.iter().any(|decoded| decoded.row == row) {
-            let Some(bytes) = self.read(row, located)? else { return Ok(Fetched::Moved) };
-            let block = self.decode(&bytes)?;
-            let is_shared =
-                block.as_ref().is_some_and(|(block, body)| is_mostly_wanted(block, body, row, located));
+            let kept = self.shared.kept_blocks.find((self.collection, row));
+            let read = match kept {
+                Some(kept) => Some(kept),
+                None => {
+                    let Some(bytes) = self.read(row, located)? else { return Ok(Fetched::Moved) };
+                    self.decode(&bytes)?.map(Arc::new)
+                }
+            };
+            let is_shared = read.as_ref().is_some_and(|read| is_mostly_wanted(read, row, located));
             if self.decoded.len() == DECODED_BLOCKS_MAX {
                 self.decoded.pop_front();
             }
-            self.decoded.push_back(DecodedBlock { row, is_shared, block });
+            self.decoded.push_back(DecodedBlock { row, is_shared, read });
         }
         let decoded = self.decoded.iter().find(|decoded| decoded.row == row);
-        let Some(DecodedBlock { is_shared, block: Some((block, body)), .. }) = decoded else {
+        let Some(DecodedBlock { is_shared, read: Some(read), .. }) = decoded else {
             return Ok(Fetched::Damaged);
         };
-        let Some(slot) = block.slot(sequence) else { return Ok(Fetched::Damaged) };
-        let bytes = if self.with_bytes { slot.bytes_in(body) } else { Ok(Bytes::new()) };
-        let Ok(bytes) = bytes else { return Ok(Fetched::Damaged) };
+        let Some(slot) = read.block.directory.slot(sequence) else { return Ok(Fetched::Damaged) };
+        let bytes = if self.with_bytes { slot.bytes_in(&read.body) } else { Bytes::new() };
         let bytes = if *is_shared { bytes } else { Bytes::copy_from_slice(&bytes) };
-        self.record(slot, bytes).map(Fetched::Record)
+        self.record(&read.block.directory, slot, bytes).map(Fetched::Record)
     }
 
-    fn record(&self, slot: &Slot, bytes: Bytes) -> Result<StoredRecord, IndexError> {
+    /// Keeps the block of the last record of a page, unless that was its last record.
+    pub(super) fn keep_last(&self, sequence: u64) {
+        let last = self.decoded.back().filter(|last| last.row.last > sequence && self.with_bytes);
+        if let Some(DecodedBlock { row, read: Some(read), .. }) = last {
+            self.shared.kept_blocks.keep((self.collection, *row), read);
+        }
+    }
+
+    fn record(&self, directory: &Directory, slot: &Slot, bytes: Bytes) -> Result<StoredRecord, IndexError> {
         let mut datestamp_secs = slot.datestamp_secs;
         if self.has_touched {
             let touched = self.reading.open_table(TOUCHED)?;
@@ -127,12 +143,14 @@ impl<'s> BlockReader<'s> {
             datestamp_secs = later.map_or(datestamp_secs, |later| UnixSecs(later.value()));
         }
         Ok(StoredRecord {
-            identifier: slot.identifier.clone(),
+            identifier: directory.identifier(slot).to_owned(),
             datestamp_secs,
             stamp_secs: slot.stamp_secs,
             sequence: slot.sequence,
-            set_specs: slot.set_specs.clone(),
+            set_specs: directory.set_specs(slot),
             status: slot.status,
+            // Blocks of version 1 do not contain it.
+            layout: slot.layout.or_else(|| RecordLayout::of(&bytes)).filter(|_| !bytes.is_empty()),
             bytes,
         })
     }
@@ -156,11 +174,11 @@ impl<'s> BlockReader<'s> {
         Ok(Some(bytes.slice(from.min(bytes.len())..(from + len as usize).min(bytes.len()))))
     }
 
-    fn decode(&self, bytes: &[u8]) -> Result<Option<(Block, Bytes)>, IndexError> {
+    fn decode(&self, bytes: &[u8]) -> Result<Option<ReadBlock>, IndexError> {
         let decoded: Result<_, Damage> = self.shared.with_decompressor(|decompressor| {
             let block = Block::decode_directory(bytes, self.collection, decompressor)?;
             let body = if self.with_bytes { block.decode_body(bytes, decompressor)? } else { Bytes::new() };
-            Ok((block, body))
+            Ok(ReadBlock { block, body })
         })?;
         Ok(decoded.ok())
     }
@@ -168,11 +186,11 @@ impl<'s> BlockReader<'s> {
 
 /// Whether the first of these records, which are in this block, have at least half of its bytes. A slice of the body
 /// keeps the whole body in memory.
-fn is_mostly_wanted(block: &Block, body: &Bytes, row: BlockRow, located: &[Located]) -> bool {
+fn is_mostly_wanted(read: &ReadBlock, row: BlockRow, located: &[Located]) -> bool {
     let in_block = located.iter().take_while(|(_, other)| *other == Some(row));
-    let wanted: usize =
-        in_block.filter_map(|(sequence, _)| block.slot(*sequence)).map(|slot| slot.bytes).sum();
-    wanted >= body.len() / 2
+    let slot = |sequence: &u64| read.block.directory.slot(*sequence);
+    let wanted: usize = in_block.filter_map(|(sequence, _)| slot(sequence)).map(|slot| slot.bytes).sum();
+    wanted >= read.body.len() / 2
 }
 
 /// Where a read ends that begins with this block: after the blocks that follow it on disk and in the list.
@@ -231,13 +249,13 @@ pub(super) fn read_block(
     shared: &Shared,
     collection: u32,
     row: BlockRow,
-) -> Result<Option<(Block, Bytes)>, IndexError> {
+) -> Result<Option<ReadBlock>, IndexError> {
     let bytes = shared.segments.read((collection, row.segment), row.offset.into(), row.bytes as usize)?;
     let Some(bytes) = bytes else { return Ok(None) };
-    let block = shared.with_decompressor(|decompressor| {
+    let read = shared.with_decompressor(|decompressor| {
         let block = Block::decode_directory(&bytes, collection, decompressor)?;
         let body = block.decode_body(&bytes, decompressor)?;
-        Ok::<_, Damage>((block, body))
+        Ok::<_, Damage>(ReadBlock { block, body })
     })?;
-    Ok(block.ok())
+    Ok(read.ok())
 }

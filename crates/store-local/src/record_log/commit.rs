@@ -4,7 +4,8 @@
 //! transaction of the index makes them valid, together with everything else that the page changes. A process that is
 //! killed in between has stored nothing.
 
-use super::block::{BLOCK_BYTES, BlockBuilder, BlockFacts, NewSlot};
+use super::block::{BLOCK_BYTES, BlockBuilder, BlockFacts};
+use super::directory::NewSlot;
 use super::index::IndexError;
 use super::keys::{
     BlockRow, IDENTIFIER_ROW_BYTES, IdentifierRow, SEQUENCE_KEY_BYTES, TIME_KEY_BYTES, identifier_key,
@@ -20,7 +21,7 @@ use super::shared::{Shared, WriterContext};
 use super::tables::{
     BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, LOST, META, NEXT_COLLECTION,
     NEXT_REPOSITORY, POSTINGS, PROGRESS, REPOSITORIES, RepositoryRow, SEGMENTS, STAMPS, SegmentRow, TOUCHED,
-    collection_row, from_json, repository_row, to_json,
+    collection_row, from_json, repository_row, set_format_version, to_json,
 };
 use oaimend_oai::UnixSecs;
 use oaimend_store::harvest_state::{Committed, HarvestProgress};
@@ -160,6 +161,8 @@ struct PageChanges<'t> {
     postings: PostingChanges,
     builder: &'t mut BlockBuilder,
     committed: Committed,
+    /// Whether the last record was new, so that the next one probably is too.
+    expects_new: bool,
 }
 
 impl<'t> PageChanges<'t> {
@@ -182,6 +185,7 @@ impl<'t> PageChanges<'t> {
             set_lists: SetLists::default(),
             builder,
             committed: Committed::default(),
+            expects_new: false,
         })
     }
 
@@ -216,7 +220,6 @@ impl<'t> PageChanges<'t> {
         self.committed.surplus_sets += sets.surplus;
         let key = identifier_key(self.collection.number, &record.identifier);
         repairs::replace(self.writing, self.collection, &key, &record.repairs)?;
-        let stored = self.identifiers.get(key.as_slice())?.map(|row| IdentifierRow::from_bytes(row.value()));
         let row = IdentifierRow {
             sequence: self.collection.next_sequence,
             content_hash: record.content_hash,
@@ -225,10 +228,22 @@ impl<'t> PageChanges<'t> {
             status: record.status,
             is_damaged: false,
         };
+        // A full harvest would search for each identifier twice: before its row is inserted, and to insert it.
+        let is_inserted = self.expects_new;
+        let stored = if is_inserted {
+            self.identifiers.insert(key.as_slice(), &row.to_bytes())?
+        } else {
+            self.identifiers.get(key.as_slice())?
+        };
+        let stored = stored.map(|row| IdentifierRow::from_bytes(row.value()));
+        self.expects_new = stored.is_none();
         if let Some(stored) = stored {
             let unchanged =
                 IdentifierRow { sequence: stored.sequence, datestamp_secs: stored.datestamp_secs, ..row };
             if stored == unchanged {
+                if is_inserted {
+                    self.identifiers.insert(key.as_slice(), &stored.to_bytes())?;
+                }
                 return self.touch(&key, stored, row.datestamp_secs);
             }
             self.remove_version(&key, stored)?;
@@ -239,7 +254,10 @@ impl<'t> PageChanges<'t> {
             RecordStatus::Deleted if !was_deleted => self.committed.deleted += 1,
             _ => self.committed.stored += 1,
         }
-        self.add_version(&key, row, (record, &sets.set_specs))
+        if !is_inserted {
+            self.identifiers.insert(key.as_slice(), &row.to_bytes())?;
+        }
+        self.add_version(row, (record, &sets.set_specs))
     }
 
     /// Gives a record a new datestamp, if it differs.
@@ -291,21 +309,18 @@ impl<'t> PageChanges<'t> {
 
     fn add_version(
         &mut self,
-        key: &[u8],
         row: IdentifierRow,
         (record, set_specs): (&NewRecord, &[String]),
     ) -> Result<(), IndexError> {
         let sets = self.set_lists.sets(self.writing, self.repository.number, row.set_list)?;
         self.postings.add(&sets, row.status, row.sequence);
         self.dates.insert(&time_key(self.collection.number, row.datestamp_secs, row.sequence), ())?;
-        self.identifiers.insert(key, &row.to_bytes())?;
         *self.counter(row.status) += 1;
         self.collection.next_sequence += 1;
         self.builder.push(NewSlot {
             sequence: row.sequence,
             stamp_secs: self.stamp_secs,
             datestamp_secs: row.datestamp_secs,
-            content_hash: row.content_hash,
             status: row.status,
             identifier: &record.identifier,
             set_specs,
@@ -370,6 +385,7 @@ pub(super) fn add_blocks(
     row: &mut SegmentRow,
     blocks: &[BlockFacts],
 ) -> Result<(), IndexError> {
+    set_format_version(writing)?;
     let mut table = writing.open_table(BLOCKS)?;
     for block in blocks {
         if row.blocks == 0 {

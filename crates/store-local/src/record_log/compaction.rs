@@ -4,10 +4,12 @@
 //! transaction then replaces the places of the blocks. Commits and reads continue meanwhile. Records that are replaced
 //! meanwhile stay in the new segment as dead ones.
 
-use super::block::{BlockBuilder, BlockFacts, NewSlot};
+use super::block::{BlockBuilder, BlockFacts};
 use super::block_reader::{ListedBlock, next_blocks, read_block};
 use super::commit::add_blocks;
+use super::directory::NewSlot;
 use super::index::IndexError;
+use super::kept_blocks::ReadBlock;
 use super::keys::{SEQUENCE_KEY_BYTES, sequence_key, sequence_of};
 use super::new_blocks::NewBlocks;
 use super::postings::{ALL, Postings};
@@ -222,10 +224,17 @@ impl<'s> Copy<'s> {
         block: &ListedBlock,
         touched: &BTreeMap<u64, UnixSecs>,
     ) -> Result<Option<()>, IndexError> {
-        let Some((decoded, body)) = read_block(self.shared, self.id.0, block.row)? else { return Ok(None) };
+        let Some(ReadBlock { block: decoded, body }) = read_block(self.shared, self.id.0, block.row)? else {
+            return Ok(None);
+        };
+        let (directory, mut scratch) = (&decoded.directory, String::new());
         for sequence in &block.listed {
-            let slot = decoded.slot(*sequence).map(|slot| (slot, slot.bytes_in(&body)));
-            let Some((slot, Ok(bytes))) = slot else { return Ok(None) };
+            let slot = directory.slot(*sequence);
+            // The new block gets a new hash, so the old one is checked here.
+            let Some(slot) = slot.filter(|slot| directory.is_intact(slot, &body, &mut scratch)) else {
+                return Ok(None);
+            };
+            let bytes = slot.bytes_in(&body);
             if self.builder.is_full_before(bytes.len()) {
                 self.blocks.push(&mut self.builder, self.id.0, &mut self.compressor)?;
                 if self.blocks.bytes.len() >= WRITE_BYTES {
@@ -236,10 +245,9 @@ impl<'s> Copy<'s> {
                 sequence: slot.sequence,
                 stamp_secs: slot.stamp_secs,
                 datestamp_secs: touched.get(sequence).copied().unwrap_or(slot.datestamp_secs),
-                content_hash: slot.content_hash,
                 status: slot.status,
-                identifier: &slot.identifier,
-                set_specs: &slot.set_specs,
+                identifier: directory.identifier(slot),
+                set_specs: &directory.set_specs(slot),
                 bytes: &bytes,
             });
         }

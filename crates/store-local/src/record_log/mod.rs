@@ -1,13 +1,13 @@
 //! The embedded store of the mirror: an append-only log of compressed blocks, with an index in redb.
 //!
 //! `data/mirror/` contains `index.redb` and the segments of the log. It is created by the first write, so a proxy
-//! without a mirror has no such folder. docs/explanation/mirror-store.md gives the reasons; `block`, `tables` and `keys`
-//! describe the format on disk.
+//! without a mirror has no such folder. docs/explanation/mirror-store.md gives the reasons; `block`, `directory`, `tables`
+//! and `keys` describe the format on disk.
 //!
 //! - `commit` stores harvested pages; `read` and `block_reader` read lists and records.
 //! - `compaction` rewrites segments, `verify` checks them, `forget` removes a repository.
-//! - `block` and `segments` are the files, `tables` and `keys` the index; `postings` are the records of each set.
-//! - `versions` holds the versions of collections in memory.
+//! - `block`, `directory` and `segments` are the files, `tables` and `keys` the index; `postings` are the records of each set.
+//! - `versions` holds the versions of collections in memory, `kept_blocks` some blocks.
 //!
 //! Invariants: bytes of a segment are valid only if the index says so, and the index says so only after they are
 //! synced. Valid bytes never change. Locks are taken in the order: maintenance, writer, index.
@@ -16,8 +16,10 @@ mod block;
 mod block_reader;
 mod commit;
 mod compaction;
+mod directory;
 mod forget;
 mod index;
+mod kept_blocks;
 mod keys;
 mod new_blocks;
 mod occurrences;
@@ -203,9 +205,9 @@ fn open(folder: &Path, databases: &Databases) -> Result<Arc<Shared>, Error> {
     let version = shared.index.read(|reading| Ok(tables::format_version(reading)?)).map_err(failed)?;
     match version {
         None => {
-            shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
+            shared.index.write(|writing| Ok(tables::create_index(writing)?)).map_err(failed)?;
         }
-        Some(tables::FORMAT_VERSION) => {
+        Some(tables::FORMAT_VERSION | tables::FORMAT_VERSION_1) => {
             if !shared.index.read(|reading| Ok(tables::has_all_tables(reading)?)).map_err(failed)? {
                 shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
             }

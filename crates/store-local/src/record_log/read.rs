@@ -178,13 +178,16 @@ impl<'r> List<'r> {
             bytes += record.bytes.len();
             if bytes > query.bytes_max && !page.records.is_empty() {
                 page.next = last;
-                return Ok(Some(page));
+                break;
             }
             last = Some(Position { secs: secs.unwrap_or(record.stamp_secs), sequence });
             page.records.push(record);
         }
         if self.filter.by == ListOrder::Stamp && page.next.is_some() {
             page.next = last;
+            if let Some(last) = last {
+                reader.keep_last(last.sequence);
+            }
         }
         Ok(Some(page))
     }

@@ -2,6 +2,7 @@
 
 use super::block::{BlockBuilder, ZSTD_LEVEL};
 use super::index::{Index, IndexError};
+use super::kept_blocks::KeptBlocks;
 use super::new_blocks::NewBlocks;
 use super::segments::Segments;
 use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, repository_row, to_json};
@@ -27,6 +28,7 @@ pub(super) struct Shared {
     pub(super) index: Index,
     pub(super) segments: Segments,
     pub(super) versions: Versions,
+    pub(super) kept_blocks: KeptBlocks,
     /// The compressor of commits. A commit holds it from the first change of a segment to the end of its transaction.
     writer: Mutex<WriterContext>,
     /// Held by the one compaction, check or removal that runs.
@@ -71,6 +73,7 @@ impl Shared {
             index,
             segments: Segments::new(folder),
             versions: Versions::default(),
+            kept_blocks: KeptBlocks::default(),
             writer: Mutex::new(WriterContext {
                 compressor,
                 builder: BlockBuilder::default(),

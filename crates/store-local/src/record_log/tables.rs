@@ -23,8 +23,11 @@ pub(super) const NEXT_COLLECTION: &str = "next_collection";
 pub(super) const RESERVED: &str = "reserved";
 /// The number of repositories that were removed.
 pub(super) const REMOVALS: &str = "removals";
-/// The version that this code reads and writes.
-pub(super) const FORMAT_VERSION: i64 = 1;
+/// The version that this code writes. Its blocks have version 2; those of earlier versions are read.
+pub(super) const FORMAT_VERSION: i64 = 2;
+/// The earlier version that this code reads. The first new block gives such a store the current version, so that an
+/// upgrade that fails before it can be undone.
+pub(super) const FORMAT_VERSION_1: i64 = 1;
 
 /// Name of a repository to [`RepositoryRow`].
 pub(super) const REPOSITORIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("repositories");
@@ -135,6 +138,12 @@ pub(super) struct SegmentRow {
     pub(super) last: u64,
 }
 
+/// Creates the tables of a new index of the current version.
+pub(super) fn create_index(writing: &WriteTransaction) -> Result<(), redb::Error> {
+    create_tables(writing)?;
+    set_format_version(writing)
+}
+
 /// Creates all tables, so that readers need not check whether a table exists.
 pub(super) fn create_tables(writing: &WriteTransaction) -> Result<(), redb::Error> {
     writing.open_table(REPOSITORIES)?;
@@ -158,7 +167,17 @@ pub(super) fn create_tables(writing: &WriteTransaction) -> Result<(), redb::Erro
     writing.open_table(OCCURRENCES)?;
     writing.open_table(BLOCKS)?;
     writing.open_table(SEGMENTS)?;
-    writing.open_table(META)?.insert(FORMAT, FORMAT_VERSION)?;
+    writing.open_table(META)?;
+    Ok(())
+}
+
+/// Notes that the store has the current version.
+pub(super) fn set_format_version(writing: &WriteTransaction) -> Result<(), redb::Error> {
+    let mut meta = writing.open_table(META)?;
+    let version = meta.get(FORMAT)?.map(|version| version.value());
+    if version != Some(FORMAT_VERSION) {
+        meta.insert(FORMAT, FORMAT_VERSION)?;
+    }
     Ok(())
 }
 

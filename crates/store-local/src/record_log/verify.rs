@@ -3,6 +3,7 @@
 
 use super::block_reader::{ListedBlock, next_blocks, read_block};
 use super::index::IndexError;
+use super::kept_blocks::ReadBlock;
 use super::keys::{IdentifierRow, SEQUENCE_MAX, identifier_key, sequence_key, time_key};
 use super::postings::{ALL, PostingChanges, Postings};
 use super::sets::SetLists;
@@ -66,13 +67,15 @@ impl Findings {
     fn examine_block(&mut self, shared: &Shared, number: u32, block: &ListedBlock) -> Result<(), IndexError> {
         self.lost.extend(&block.missing);
         self.records += block.listed.len() as u64;
-        let Some((decoded, body)) = read_block(shared, number, block.row)? else {
+        let Some(ReadBlock { block: decoded, body }) = read_block(shared, number, block.row)? else {
             self.lost.extend(&block.listed);
             self.unreadable.push(block.first);
             return Ok(());
         };
-        let is_lost =
-            |sequence: &&u64| decoded.slot(**sequence).is_none_or(|slot| slot.bytes_in(&body).is_err());
+        let (directory, mut scratch) = (&decoded.directory, String::new());
+        let is_lost = |sequence: &&u64| {
+            directory.slot(**sequence).is_none_or(|slot| !directory.is_intact(slot, &body, &mut scratch))
+        };
         self.lost.extend(block.listed.iter().filter(is_lost));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The files of earlier versions stay readable, and those of later versions are refused.
 //!
-//! `tests/store/format/v1` was written by `OAIMEND_WRITE_FORMAT=… cargo test -p oaimend-store-local format`.
+//! Each folder in `tests/store/format` was written by `OAIMEND_WRITE_FORMAT=… cargo test -p oaimend-store-local format`.
 //! A change of the format gets a new folder; the old ones stay as they are.
 
 use crate::record_log::Folder;
@@ -10,7 +10,7 @@ use oaimend_store_contract::mirror::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, identifiers_in, record, whole,
 };
 use oaimend_store_local::RecordLog;
-use redb::TableDefinition;
+use redb::{ReadableDatabase as _, TableDefinition};
 use std::path::{Path, PathBuf};
 
 fn folder_of(version: &str) -> PathBuf {
@@ -68,14 +68,9 @@ async fn write_format(target: &Path) {
     }
 }
 
-#[tokio::test]
-async fn a_store_of_version_1_is_readable() {
-    if let Some(target) = std::env::var_os("OAIMEND_WRITE_FORMAT") {
-        write_format(Path::new(&target)).await;
-    }
-    let folder = unpacked("v1");
-    let store = folder.open();
-    let (listed, damaged) = all_pages(&*store, whole(everything())).await;
+/// Checks that a store has what [`write()`] stored.
+async fn check_content(store: &dyn MirrorStore) {
+    let (listed, damaged) = all_pages(store, whole(everything())).await;
     let facts: Vec<_> = listed
         .iter()
         .map(|record| {
@@ -96,7 +91,7 @@ async fn a_store_of_version_1_is_readable() {
         from_secs: Some(UnixSecs(1500)),
         ..everything()
     };
-    assert_eq!(identifiers_in(&*store, filter).await, ["oai:x:1"]);
+    assert_eq!(identifiers_in(store, filter).await, ["oai:x:1"]);
     let document = store.document(REPOSITORY, Document::Identify).await.expect("readable");
     assert_eq!(document.as_deref(), Some(b"<Identify/>".as_slice()));
     assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 2);
@@ -106,9 +101,69 @@ async fn a_store_of_version_1_is_readable() {
     };
     assert_eq!(store.stamp_marks().await.expect("readable"), marks);
     assert_eq!(store.verify(REPOSITORY).await.expect("readable").damaged, 0);
-    // The content hash is the same in all versions.
-    let committed = commit(&*store, 1_700_000_300, vec![record("oai:x:1", 1500, &["a:b"], "first")]).await;
-    assert_eq!(committed.unchanged, 1);
+}
+
+/// What the blocks in all segments of a closed store begin with.
+fn first_blocks(folder: &Folder) -> Vec<[u8; 4]> {
+    let files = std::fs::read_dir(folder.0.path().join("mirror")).expect("readable");
+    let paths = files.map(|file| file.expect("readable").path());
+    let segments = paths.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+    segments
+        .map(|path| *std::fs::read(path).expect("readable")[16..].first_chunk().expect("a block"))
+        .collect()
+}
+
+#[tokio::test]
+async fn stores_of_all_versions_are_readable() {
+    if let Some(target) = std::env::var_os("OAIMEND_WRITE_FORMAT") {
+        write_format(Path::new(&target)).await;
+    }
+    for (version, block) in [("v1", b"OMB1"), ("v2", b"OMB2")] {
+        println!("{version}");
+        let folder = unpacked(version);
+        assert_eq!(first_blocks(&folder), [*block]);
+        let store = folder.open();
+        check_content(&*store).await;
+        // The content hash is the same in all versions.
+        let first = record("oai:x:1", 1500, &["a:b"], "first");
+        assert_eq!(commit(&*store, 1_700_000_300, vec![first]).await.unchanged, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_of_a_store_of_version_1_writes_the_current_version() {
+    let folder = unpacked("v1");
+    let store = folder.open();
+    assert!(store.compact(REPOSITORY).await.expect("writable") > 0);
+    check_content(&*store).await;
+    store.close();
+    assert_eq!(first_blocks(&folder), [*b"OMB2"]);
+}
+
+/// The version that the index of a closed store names.
+fn format_version(folder: &Folder) -> Option<i64> {
+    let database = redb::Database::create(folder.0.path().join("mirror/index.redb")).expect("closed");
+    let meta: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+    let reading = database.begin_read().expect("open");
+    let version = reading.open_table(meta).expect("a table").get("format").expect("readable");
+    version.map(|version| version.value())
+}
+
+#[tokio::test]
+async fn a_program_of_version_1_refuses_a_store_with_new_blocks_and_no_other() {
+    // Version 1 refuses every other number.
+    let folder = unpacked("v1");
+    for (text, expected) in [("first", 1), ("new", 2)] {
+        let store = folder.open();
+        commit(&*store, 1_700_000_300, vec![record("oai:x:1", 1500, &["a:b"], text)]).await;
+        store.close();
+        assert_eq!(format_version(&folder), Some(expected), "{text}");
+    }
+    let folder = unpacked("v1");
+    let store = folder.open();
+    store.compact(REPOSITORY).await.expect("writable");
+    store.close();
+    assert_eq!(format_version(&folder), Some(2), "the compaction");
 }
 
 #[tokio::test]
@@ -118,7 +173,7 @@ async fn a_store_of_a_later_version_is_refused() {
     let database = redb::Database::create(folder.0.path().join("mirror/index.redb")).expect("closed");
     let writing = database.begin_write().expect("open");
     let meta: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
-    writing.open_table(meta).expect("a table").insert("format", 2).expect("writable");
+    writing.open_table(meta).expect("a table").insert("format", 3).expect("writable");
     writing.commit().expect("writable");
     drop(database);
     let error = RecordLog::open(folder.0.path()).expect_err("the version is unknown");

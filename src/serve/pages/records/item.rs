@@ -98,7 +98,7 @@ pub(super) fn document_of(
     record: &RecordView<'_>,
 ) -> Result<RecordDocument, UnreadableRecord> {
     let content = RecordDocument::read_content(record)?;
-    let (identifier, set_specs) = (stored.identifier.clone(), stored.set_specs.clone());
+    let (identifier, set_specs) = (stored.identifier.clone(), stored.set_specs.to_vec());
     Ok(RecordDocument { identifier, set_specs, ..content })
 }
 

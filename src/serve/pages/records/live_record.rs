@@ -131,9 +131,10 @@ impl LiveRecordRequest {
             datestamp_secs,
             stamp_secs: datestamp_secs,
             sequence: 0,
-            set_specs: document.set_specs,
+            set_specs: document.set_specs.into(),
             status: RecordStatus::Live,
             bytes: xml.into(),
+            layout: None,
         };
         let found = FoundRecord {
             // The source was asked for this record alone.
