@@ -8,6 +8,7 @@
 use crate::boundary::swallowed::sections_with_boundaries;
 use crate::catalog::{QuarantineReason, RepairId};
 use crate::lex::lexeme::Lexemes;
+use crate::lex::names::trim;
 use crate::lex::namespaces::Context;
 use crate::lex::search::{memchr_iter, memrchr};
 use crate::lex::window::TextWindow;
@@ -63,8 +64,16 @@ impl RepairedItem {
     }
 }
 
-/// Repairs one item with the bytes `raw`. `defect` is its first defect, if that is one of a payload without
+/// What the validator of the list knows about an item of which the first defect is one of a payload without
 /// sections (see `repair_nodes`).
+#[derive(Debug)]
+pub(crate) struct KnownStart<'v> {
+    pub(crate) defect: Defect,
+    /// The validator, if it is still at the defect. Then it need not read the text before it again.
+    pub(crate) validator: Option<&'v mut Validator>,
+}
+
+/// Repairs one item with the bytes `raw`. `known` is what is known about its start.
 ///
 /// # Errors
 /// The reason for the quarantine of the item.
@@ -73,14 +82,15 @@ pub(crate) fn repair_item(
     envelope: ItemEnvelope<'_>,
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
-    defect: Option<Defect>,
+    known: Option<KnownStart<'_>>,
 ) -> Result<RepairedItem, QuarantineReason> {
-    let repaired = run_passes(raw, envelope, tags, rules, defect)?;
+    let is_flat = known.is_some();
+    let repaired = run_passes(raw, envelope, tags, rules, known)?;
     // Items in a section are not items of the list, but they must not be dropped with the section.
     let drops_section = |&(start, _): &(usize, usize)| {
         repaired.edits.iter().any(|edit| edit.start <= start && start < edit.end)
     };
-    let sections = if repaired.edits.is_empty() || envelope.names.repairs_torn_sections || defect.is_some() {
+    let sections = if repaired.edits.is_empty() || envelope.names.repairs_torn_sections || is_flat {
         Vec::new()
     } else {
         sections_with_boundaries(raw, envelope.names)
@@ -93,8 +103,9 @@ fn run_passes(
     envelope: ItemEnvelope<'_>,
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
-    defect: Option<Defect>,
+    known: Option<KnownStart<'_>>,
 ) -> Result<RepairedItem, QuarantineReason> {
+    let defect = known.as_ref().map(|known| known.defect);
     let mut names = envelope.names.clone();
     if names.prefixes == EnvelopePrefixes::Forbidden {
         // A prefixed item is accepted and loses its prefix.
@@ -111,6 +122,7 @@ fn run_passes(
         edits: Edits::default(),
         markup: false,
         source_datestamp: None,
+        validator: known.and_then(|known| known.validator),
     };
     let edits = item.character_edits(raw, defect)?;
     let mut why = match defect {
@@ -139,7 +151,7 @@ fn run_passes(
     // If the item is well-formed and only its envelope is broken, the markup is correct.
     if !item.is_envelope_defect(why) {
         let element = item.names.element;
-        item.tags.tidy();
+        item.tidy();
         let sections = if defect.is_some() { Vec::new() } else { item.sections_with_boundaries() };
         let valid_bytes = match defect {
             Some(defect) if item.edits.is_empty() => defect.at,
@@ -148,7 +160,7 @@ fn run_passes(
         let markup_item = MarkupItem { text: &item.text, element, outer, sections: &sections, valid_bytes };
         let markup = repair_markup(markup_item, item.tags, rules.limits)?;
         item.markup = !markup.is_empty();
-        why = match item.apply_pass(markup)? {
+        why = match item.apply_markup(markup)? {
             Verdict::Valid(facts) => return Ok(item.repaired(facts)),
             Verdict::Invalid(why) => why,
         };
@@ -207,6 +219,8 @@ struct ItemRepair<'m> {
     edits: Edits,
     markup: bool,
     source_datestamp: Option<Vec<u8>>,
+    /// The validator that has read the start of the text.
+    validator: Option<&'m mut Validator>,
 }
 
 impl ItemRepair<'_> {
@@ -263,6 +277,32 @@ impl ItemRepair<'_> {
         match verdict {
             Verdict::Valid(facts) => self.adjust_to_repository(facts),
             invalid @ Verdict::Invalid(_) => Ok(invalid),
+        }
+    }
+
+    /// Like [`ItemRepair::apply_pass`]. If nothing changed before the defect, the validator of the list goes on there.
+    /// It forbids prefixes, so an item that it rejects is read again.
+    fn apply_markup(&mut self, edits: Edits) -> Result<Verdict, QuarantineReason> {
+        let is_first = self.edits.is_empty() && !edits.is_empty();
+        let known = self
+            .validator
+            .take()
+            .filter(|validator| is_first && edits.iter().all(|edit| edit.start >= validator.lexeme_end));
+        let Some(validator) = known else { return self.apply_pass(edits) };
+        self.apply(edits)?;
+        match validator.resume(&self.text, self.tags, self.rules.limits) {
+            Validation::Clean(len) if trim(self.text.get(len..).unwrap_or_default()).is_empty() => {
+                self.names.prefixes = EnvelopePrefixes::Forbidden;
+                self.adjust_to_repository(std::mem::take(&mut validator.facts))
+            }
+            _ => self.apply_pass(Edits::default()),
+        }
+    }
+
+    /// Drops the contexts of earlier items if there are too many, and with them what the validator has read.
+    fn tidy(&mut self) {
+        if self.tags.tidy() {
+            self.validator = None;
         }
     }
 
@@ -387,7 +427,7 @@ impl ItemRepair<'_> {
     }
 
     fn validate_with(&mut self, prefixes: EnvelopePrefixes) -> (Verdict, V1Positions) {
-        self.tags.tidy();
+        self.tidy();
         let mut validator = Validator::new(EnvelopeNames { prefixes, ..self.names.clone() }, self.outer);
         validator.new_window(0);
         let verdict = match validator.validate(
@@ -395,9 +435,7 @@ impl ItemRepair<'_> {
             self.tags,
             self.rules.limits,
         ) {
-            Validation::Clean(len)
-                if crate::lex::names::trim(self.text.get(len..).unwrap_or_default()).is_empty() =>
-            {
+            Validation::Clean(len) if trim(self.text.get(len..).unwrap_or_default()).is_empty() => {
                 Verdict::Valid(validator.facts)
             }
             Validation::Clean(_) => Verdict::Invalid(QuarantineReason::MismatchedTags),

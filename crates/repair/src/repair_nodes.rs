@@ -38,28 +38,41 @@ pub(crate) fn local_defect(defect: Defect, validator: &Validator, rules: &Rules<
     (is_plain && validator.can_resume(defect)).then_some(defect)
 }
 
-/// Repairs the characters of the item `raw`, in which `validator` stopped at a local defect. `None` if the
-/// item may need other repairs.
+/// What is known about an item that may need other repairs than those of characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unrepaired {
+    /// The validator is still at the defect.
+    AtDefect,
+    /// The validator has read a repaired part.
+    After,
+}
+
+/// Repairs the characters of the item `raw`, in which `validator` stopped at a local defect.
+///
+/// # Errors
+/// The item may need other repairs.
 pub(crate) fn repair_nodes(
     raw: &[u8],
     defect: Defect,
     validator: &mut Validator,
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
-) -> Option<RepairedItem> {
-    let valid = memrchr(b'<', raw.get(..defect.at)?).unwrap_or(0);
+) -> Result<RepairedItem, Unrepaired> {
+    let valid = raw.get(..defect.at).and_then(|valid| memrchr(b'<', valid)).unwrap_or(0);
     let (text, edits) = (Vec::with_capacity(raw.len() + GROWTH_BYTES), Edits::default());
     let mut repaired = NodeRepair { raw, text, edits, repaired: 0, copied: 0, done: 0, valid, charset: None };
     let mut next = defect;
+    let mut unrepaired = Unrepaired::AtDefect;
     for _ in 0..DEFECTS_MAX {
-        repaired.repair(next.at, rules)?;
+        repaired.repair(next.at, rules).ok_or(unrepaired)?;
+        unrepaired = Unrepaired::After;
         match validator.resume(&repaired.text, tags, rules.limits) {
-            Validation::Clean(len) => return repaired.finish(len, validator, rules),
+            Validation::Clean(len) => return repaired.finish(len, validator, rules).ok_or(unrepaired),
             Validation::Defect(defect) if validator.can_resume(defect) => next = defect,
-            _ => return None,
+            _ => return Err(unrepaired),
         }
     }
-    None
+    Err(unrepaired)
 }
 
 /// An item of which the first part is repaired.
@@ -137,13 +150,13 @@ impl NodeRepair<'_> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
-    use super::{local_defect, repair_nodes};
+    use super::{Unrepaired, local_defect, repair_nodes};
     use crate::config::RepairConfig;
     use crate::lex::namespaces::{Context, OAI};
     use crate::lex::window::TextWindow;
     use crate::passes::rules::{ItemEnvelope, OuterContexts, Rules};
     use crate::random;
-    use crate::repair_item::repair_item;
+    use crate::repair_item::{KnownStart, repair_item};
     use crate::validate::envelope_names::EnvelopeNames;
     use crate::validate::start_tag::StartTagCache;
     use crate::validate::state::{Validation, Validator};
@@ -180,7 +193,7 @@ mod tests {
         let seed = 0x5EED_0005_u64;
         let (mut random, config) = (random(seed), RepairConfig::default());
         let rules = Rules::new(&config, &[]);
-        let mut repaired = 0;
+        let (mut repaired, mut resumed) = (0, 0);
         for _ in 0..40_000 {
             let mut raw = [RECORD_START, RECORD_END].concat().into_bytes();
             for _ in 0..=random(3) {
@@ -207,14 +220,22 @@ mod tests {
             };
             let expected = format!("{:?}", repair_item(&raw, envelope, &mut tags, &rules, None));
             let text = raw.escape_ascii();
-            if let Some(item) = repair_nodes(&raw, defect, &mut validator, &mut tags, &rules) {
-                repaired += 1;
-                let found = format!("{:?}", Ok::<_, crate::QuarantineReason>(item));
-                assert_eq!(found, expected, "seed {seed:#x}: {text}");
-            }
-            let found = format!("{:?}", repair_item(&raw, envelope, &mut tags, &rules, Some(defect)));
-            assert_eq!(found, expected, "seed {seed:#x}: {text}");
+            let at_defect = match repair_nodes(&raw, defect, &mut validator, &mut tags, &rules) {
+                Ok(item) => {
+                    repaired += 1;
+                    let found = format!("{:?}", Ok::<_, crate::QuarantineReason>(item));
+                    assert_eq!(found, expected, "seed {seed:#x}: {text}");
+                    None
+                }
+                Err(Unrepaired::AtDefect) => Some(&mut validator),
+                Err(Unrepaired::After) => None,
+            };
+            let known = KnownStart { defect, validator: at_defect };
+            let item = repair_item(&raw, envelope, &mut tags, &rules, Some(known));
+            resumed += usize::from(item.as_ref().is_ok_and(|item| item.markup));
+            assert_eq!(format!("{item:?}"), expected, "seed {seed:#x}: {text}");
         }
+        assert!(resumed > 1_000, "the markup of only {resumed} items was repaired");
         assert!(repaired > 2_000, "only {repaired} items were repaired");
     }
 }

@@ -12,11 +12,11 @@ use crate::boundary::record_boundary::{
     RecordBoundary, document_start, end_tag_len, follows_last_child, list_end, parent_name,
     token_before_list_end,
 };
-use crate::boundary::usual_end::{UsualEnd, UsualTag, may_count, may_end_usually};
+use crate::boundary::usual_end::{CountingTags, UsualEnd, UsualTag, may_end_usually};
 use crate::lex::lexeme::{CDATA, COMMENT, TagEnd, find_tag_end, is_torn_declaration};
 use crate::lex::lookahead::Lookahead;
 use crate::lex::names::{may_start_name, name_span};
-use crate::lex::search::{find_frequent, memchr, memmem};
+use crate::lex::search::{memchr, memmem};
 use crate::lex::window::TextWindow;
 use crate::validate::envelope_names::{EnvelopeNames, TagMatch};
 
@@ -52,6 +52,13 @@ impl BoundarySearch {
     /// Creates a search for the end of the item at offset `base` of the text.
     pub(crate) fn new(base: u64, lookahead: Lookahead) -> Self {
         Self { base, lookahead, usual: Some(UsualEnd::default()), ..Self::default() }
+    }
+
+    /// Creates a search for the end of a record that has a common header and no section before its payload, which
+    /// begins at `payload_at` of the record.
+    pub(crate) fn new_in_payload(base: u64, lookahead: Lookahead, payload_at: usize) -> Self {
+        let usual = Some(UsualEnd::in_metadata());
+        Self { base, lookahead, usual, at: payload_at, ..Self::default() }
     }
 
     /// Creates a search for the end of an item whose start tag is lost. The text begins at one of its children.
@@ -189,10 +196,9 @@ impl BoundarySearch {
         names: &EnvelopeNames,
     ) -> UsualTag {
         let text = window.text;
+        let tags = CountingTags::new(names);
         loop {
-            let next =
-                find_frequent(b'<', text, self.at, |at| may_count(text.get(at..).unwrap_or_default(), names));
-            self.at = next.unwrap_or(text.len());
+            self.at = tags.find(text, self.at).unwrap_or(text.len());
             let at = self.at;
             let rest = text.get(at..).unwrap_or_default();
             let found = if rest.len() < CDATA.len() && !window.is_last {

@@ -1,4 +1,5 @@
-//! The inner loop of [`index`](crate::lex::index), in vector instructions where the CPU has them.
+//! The inner loops of [`index`](crate::lex::index) and of the search for tags by name, in vector instructions
+//! where the CPU has them.
 //!
 //! This is the only file of the crate with `unsafe`: AVX2 intrinsics after a check at run time. The
 //! portable loop is the definition. Tests and fuzzers compare the two.
@@ -51,16 +52,77 @@ fn mark_portable(text: &[u8], from: usize, before: &[u8], words: &mut Vec<u64>) 
     None
 }
 
+/// Which tags [`find_pairs`] finds, by the first two bytes of their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamePairs {
+    /// Each pair has a bit in these tables: those of its first byte, by the low and the high half of the byte, and
+    /// those of its second byte.
+    first: [[u8; 16]; 2],
+    second: [[u8; 16]; 2],
+    /// The bits of pairs that are found in end tags, too.
+    in_end_tags: u8,
+}
+
+impl NamePairs {
+    /// Maximum number of pairs.
+    const PAIRS_MAX: usize = 8;
+
+    /// At most `PAIRS_MAX` pairs. The first `in_end_tags` of them are found in start tags and end tags, the others
+    /// in start tags only. Any byte can follow a first byte without a second one.
+    pub(crate) fn new(pairs: &[(u8, Option<u8>)], in_end_tags: usize) -> Self {
+        let mut tables = Self::default();
+        for (number, &(first, second)) in pairs.iter().take(Self::PAIRS_MAX).enumerate() {
+            let bit = 1_u8 << number;
+            if number < in_end_tags {
+                tables.in_end_tags |= bit;
+            }
+            let note = |tables: &mut [[u8; 16]; 2], byte: u8| {
+                for (table, half) in tables.iter_mut().zip([byte & 0xF, byte >> 4]) {
+                    if let Some(entry) = table.get_mut(usize::from(half)) {
+                        *entry |= bit;
+                    }
+                }
+            };
+            note(&mut tables.first, first);
+            match second {
+                Some(second) => note(&mut tables.second, second),
+                None => tables.second.as_flattened_mut().iter_mut().for_each(|entry| *entry |= bit),
+            }
+        }
+        tables
+    }
+}
+
+/// Fewest bytes of a name, or of its part after the first colon, that [`find_pairs`] finds whatever they are.
+pub(crate) const LONG_NAME_BYTES: usize = 13;
+
+/// Searches the next 64 bytes that contain a `<` before a name that begins with one of the pairs, or before a long
+/// name of a start tag. A long name has no white space, control or `>` in its first [`LONG_NAME_BYTES`] bytes.
+///
+/// Returns the place of these bytes and a bit for each such `<`; other `<` may have a bit, too. Without a bit, there
+/// is none between `from` and the place, and the caller must read on there. So it is near the end of the text, and
+/// for a CPU without the instructions, which gives `from`.
+pub(crate) fn find_pairs(text: &[u8], from: usize, pairs: &NamePairs) -> (usize, u64) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1") {
+        // SAFETY: the check above found both features that `avx2::find_pairs` needs.
+        #[allow(unsafe_code)]
+        return unsafe { avx2::find_pairs(text, from, pairs) };
+    }
+    let _ = (text, pairs);
+    (from, 0)
+}
+
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod avx2 {
     use std::arch::x86_64::{
         __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
-        _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setzero_si256,
-        _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_testz_si256,
+        _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+        _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_testz_si256,
     };
 
-    use super::STEP;
+    use super::{LONG_NAME_BYTES, NamePairs, STEP};
 
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -144,8 +206,14 @@ mod avx2 {
         // Bit 63: the last byte before is `]`; bit 62: the one before that.
         let mut carry = u64::from(tail(0)) << 63 | u64::from(tail(1)) << 62;
         let (steps, rest) = text.as_chunks::<STEP>();
-        words.resize(steps.len(), 0);
-        for (index, (step, word)) in steps.iter().zip(words.iter_mut()).enumerate() {
+        // The rest is marked as a step with spaces after it.
+        let mut last = [b' '; STEP];
+        if let Some(last) = last.get_mut(..rest.len()) {
+            last.copy_from_slice(rest);
+        }
+        words.resize(text.len().div_ceil(STEP), 0);
+        for (index, word) in words.iter_mut().enumerate() {
+            let step = steps.get(index).unwrap_or(&last);
             // SAFETY: `step` is 64 bytes long, and the loads are unaligned ones.
             let (low, high) = unsafe {
                 let start = step.as_ptr().cast::<__m256i>();
@@ -174,9 +242,106 @@ mod avx2 {
                 return Some(at + first as usize);
             }
         }
-        let at = text.len() - rest.len();
-        let context = if at >= 2 { text.get(at - 2..at).unwrap_or_default() } else { before };
-        super::mark_portable(text, at, context, words)
+        None
+    }
+
+    /// The places in 64 bytes that matter to [`find_pairs`], one bit for each byte.
+    #[derive(Clone, Copy)]
+    struct Places {
+        /// `<`
+        tags: u64,
+        /// `/`
+        slashes: u64,
+        /// The first bytes of pairs, and of those of end tags.
+        pairs: u64,
+        end_pairs: u64,
+        /// Bytes that end a name: white space, controls, `>`.
+        ends: u64,
+        colons: u64,
+    }
+
+    impl Places {
+        /// The start tags with long names, at least. `after` are the places in the next 64 bytes.
+        #[inline]
+        fn long_names(&self, after: &Self, start_tags: u64) -> u64 {
+            let both = |bits: u64, after: u64| u128::from(bits) | u128::from(after) << STEP;
+            // Bit n: none of the bytes n + 1 to n + LONG_NAME_BYTES ends a name.
+            const { assert!(LONG_NAME_BYTES == 13) };
+            let is_long_from = |ends: u128| {
+                let ends = ends | ends >> 1;
+                let ends = ends | ends >> 2;
+                let ends = ends | ends >> 4;
+                !((ends | ends >> 5) >> 1)
+            };
+            let (ends, colons) = (both(self.ends, after.ends), both(self.colons, after.colons));
+            // The sum carries from the start of each name to its first colon or its end.
+            let starts = u128::from(start_tags) << 1;
+            let (sum, is_cut) = (!(ends | colons)).overflowing_add(starts);
+            let has_long_local = sum & colons & is_long_from(ends) != 0;
+            let found = if is_cut || has_long_local { u64::MAX } else { is_long_from(ends | colons) as u64 };
+            start_tags & found
+        }
+    }
+
+    #[target_feature(enable = "avx2,bmi1")]
+    pub(crate) fn find_pairs(text: &[u8], from: usize, pairs: &NamePairs) -> (usize, u64) {
+        let splat = |byte: u8| _mm256_set1_epi8(byte as i8);
+        let low_half = splat(0x0F);
+        let [[first_low, first_high], [second_low, second_high]] =
+            [pairs.first, pairs.second].map(|halves| halves.map(|entries| table(entries)));
+        let in_end_tags = splat(pairs.in_end_tags);
+        let equal = |v: __m256i, byte: u8| _mm256_cmpeq_epi8(v, splat(byte));
+        let kinds_in = |v: __m256i, by_low: __m256i, by_high: __m256i| {
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(v), low_half);
+            // A shuffle gives nothing for a byte of 0x80 or more, so only the half is its index.
+            let low = _mm256_and_si256(v, low_half);
+            _mm256_and_si256(_mm256_shuffle_epi8(by_low, low), _mm256_shuffle_epi8(by_high, high))
+        };
+        let some = |v: [__m256i; 2]| {
+            let none = v.map(|v| _mm256_cmpeq_epi8(v, _mm256_setzero_si256()));
+            !mask(none[0], none[1])
+        };
+        let places_at = |step: &[u8; STEP + 1]| {
+            // SAFETY: `step` is 65 bytes long, and the loads are unaligned ones.
+            let (bytes, next) = unsafe {
+                let start = step.as_ptr();
+                let load = |at: usize| _mm256_loadu_si256(start.add(at).cast::<__m256i>());
+                ([load(0), load(STEP / 2)], [load(1), load(STEP / 2 + 1)])
+            };
+            let pair = |v: __m256i, next: __m256i| {
+                _mm256_and_si256(kinds_in(v, first_low, first_high), kinds_in(next, second_low, second_high))
+            };
+            let found = [pair(bytes[0], next[0]), pair(bytes[1], next[1])];
+            let ends = bytes.map(|v| {
+                _mm256_or_si256(equal(v, b'>'), _mm256_cmpeq_epi8(_mm256_min_epu8(v, splat(b' ')), v))
+            });
+            Places {
+                tags: mask(equal(bytes[0], b'<'), equal(bytes[1], b'<')),
+                slashes: mask(equal(bytes[0], b'/'), equal(bytes[1], b'/')),
+                pairs: some(found),
+                end_pairs: some(found.map(|v| _mm256_and_si256(v, in_end_tags))),
+                ends: mask(ends[0], ends[1]),
+                colons: mask(equal(bytes[0], b':'), equal(bytes[1], b':')),
+            }
+        };
+        let step_at = |at: usize| text.get(at..)?.first_chunk::<{ STEP + 1 }>();
+        let mut at = from;
+        let Some(mut places) = step_at(at).map(places_at) else { return (from, 0) };
+        while let Some(after) = step_at(at + STEP).map(places_at) {
+            // Bit n of the result: bit n + `by` of the 128 bits.
+            let ahead = |bits: u64, after: u64, by: usize| bits >> by | after << (STEP - by);
+            let slashes = ahead(places.slashes, after.slashes, 1);
+            let in_start_tag = ahead(places.pairs, after.pairs, 1);
+            let in_end_tag = slashes & ahead(places.end_pairs, after.end_pairs, 2);
+            let long_names = places.long_names(&after, places.tags & !slashes);
+            let found = places.tags & (in_start_tag | in_end_tag) | long_names;
+            if found != 0 {
+                return (at, found);
+            }
+            at += STEP;
+            places = after;
+        }
+        (at, 0)
     }
 }
 

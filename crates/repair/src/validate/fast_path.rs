@@ -45,7 +45,6 @@ pub(crate) fn read_common_start(
 ) -> CommonStart {
     let is_record = std::ptr::eq(validator.names.element, &raw const RECORD);
     let is_common = (is_record || std::ptr::eq(validator.names.element, &raw const HEADER_ITEM))
-        && validator.names.v2_element.is_none()
         && limits.depth_max >= DEPTH
         && limits.tag_bytes_max >= TAG_BYTES
         && limits.attributes_per_tag_max > 0
@@ -66,6 +65,9 @@ pub(crate) fn read_common_start(
         return CommonStart::Other;
     }
     validator.v1_positions.status_on_header = facts.deleted;
+    if validator.names.v2_element.is_some() {
+        validator.v1_positions.header = facts.header.start;
+    }
     validator.lexeme_end = reader.at - window.item_at;
     validator.lexeme_start = validator.lexeme_end - b"</header>".len();
     if !is_record {
@@ -205,6 +207,9 @@ pub(crate) fn read_common_end(validator: &mut Validator, rest: &[u8], window: It
     if !after.starts_with(b"</record>") || !is_white_space(gap) {
         validator.index.put_back(end);
         return false;
+    }
+    if let Some(payload) = validator.v1_positions.payloads.last_mut() {
+        payload.end = validator.lexeme_start as u32;
     }
     validator.stack.clear();
     validator.sequences.clear();
@@ -398,10 +403,11 @@ mod tests {
 
     /// The state of the validator after an item that arrives in two chunks. The second chunk begins at
     /// `cut`.
-    fn reading(item: &str, cut: usize, limits: &Limits, warm: bool) -> String {
+    fn reading(item: &str, cut: usize, limits: &Limits, is_v1: bool, warm: bool) -> String {
         let (mut tags, outer) = tags(warm);
         let element = if item.starts_with("<header") { &HEADER_ITEM } else { &RECORD };
-        let names = EnvelopeNames { element, ..EnvelopeNames::of_records() };
+        let v2_element = is_v1.then_some(element);
+        let names = EnvelopeNames { element, v2_element, ..EnvelopeNames::of_records() };
         let mut validator = Validator::new(names, outer);
         let text = item.as_bytes();
         validator.new_window(0);
@@ -440,8 +446,9 @@ mod tests {
             };
             let cut = random(item.len() + 1);
             let cut = (0..=cut).rev().find(|&at| item.is_char_boundary(at)).unwrap_or(0);
-            let cold = reading(&item, cut, &limits, false);
-            let warm = reading(&item, cut, &limits, true);
+            let is_v1 = random(3) == 0;
+            let cold = reading(&item, cut, &limits, is_v1, false);
+            let warm = reading(&item, cut, &limits, is_v1, true);
             assert_eq!(warm, cold, "seed {seed:#x}, cut at {cut}, {limits:?}: {item}");
             clean += usize::from(cold.starts_with("Clean"));
         }
@@ -456,9 +463,9 @@ mod tests {
             ABOUT.replace("<dc>x</dc>", "").replace("</about>", "</metadata>"),
         ] {
             let (end, limits) = (item.len(), Limits::default());
-            let cold = reading(&item, end, &limits, false);
+            let cold = reading(&item, end, &limits, false, false);
             assert!(cold.starts_with("Defect"), "{cold}");
-            assert_eq!(reading(&item, end, &limits, true), cold, "{item}");
+            assert_eq!(reading(&item, end, &limits, false, true), cold, "{item}");
         }
     }
 }

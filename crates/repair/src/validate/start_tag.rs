@@ -163,9 +163,10 @@ impl StartTagCache {
         self.contexts.len() <= REUSED_CONTEXTS_MAX / 2 && self.cached.len() <= SLOTS / 2 && bytes <= bytes_max
     }
 
-    /// Drops the contexts and tags if there are too many. Called before each reading of an item.
-    pub(crate) fn tidy(&mut self) {
-        self.drop_contexts_after(self.base_contexts);
+    /// Drops the contexts and tags if there are too many. Called before each reading of an item. Returns whether
+    /// it dropped them, so that contexts which were read before mean nothing.
+    pub(crate) fn tidy(&mut self) -> bool {
+        self.drop_contexts_after(self.base_contexts)
     }
 
     /// The same inside an oversized item. `open` are the contexts of its open elements.
@@ -174,12 +175,14 @@ impl StartTagCache {
         self.drop_contexts_after(self.base_contexts.max(highest));
     }
 
-    fn drop_contexts_after(&mut self, kept: usize) {
-        if self.contexts.len() > kept + CONTEXTS_MAX {
+    fn drop_contexts_after(&mut self, kept: usize) -> bool {
+        let is_full = self.contexts.len() > kept + CONTEXTS_MAX;
+        if is_full {
             self.contexts.truncate(kept);
             self.slots.fill(FREE);
             self.cached.clear();
         }
+        is_full
     }
 
     /// Reads the start tag that `text` begins with, in `context`.

@@ -222,6 +222,15 @@ impl Validator {
         text.get(at..at + open.name_len as usize).unwrap_or_default()
     }
 
+    /// The place in the item after the start tag of `metadata`, if the fast path read everything before it and the
+    /// element is open.
+    pub(crate) fn common_payload_at(&self) -> Option<usize> {
+        const NAME: &[u8] = b"metadata";
+        let metadata =
+            self.stack.get(1).filter(|open| open.name_len as usize == NAME.len() && !open.is_dropped);
+        metadata.filter(|_| self.is_common).map(|open| open.name_at as usize + NAME.len() + b">".len())
+    }
+
     #[inline]
     pub(crate) fn in_payload(&self) -> bool {
         self.stack.len() > self.payload_depth

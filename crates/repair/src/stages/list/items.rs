@@ -6,12 +6,13 @@ use crate::boundary::boundary_search::BoundarySearch;
 use crate::boundary::open_elements::Evidence;
 use crate::boundary::record_boundary::{RecordBoundary, parent_name};
 use crate::boundary::swallowed::find_identifier;
+use crate::boundary::usual_end::may_end_usually;
 use crate::catalog::{NotOai, QuarantineReason, RepairId};
 use crate::lex::lexeme::{COMMENT, is_good_comment};
 use crate::lex::names::blanks;
 use crate::lex::search::memrchr;
-use crate::repair_item::{RepairedItem, repair_item};
-use crate::repair_nodes::{local_defect, repair_nodes};
+use crate::repair_item::{KnownStart, RepairedItem, repair_item};
+use crate::repair_nodes::{Unrepaired, local_defect, repair_nodes};
 use crate::sink::{RecordFacts, Sink};
 use crate::stages::item_search::is_item;
 use crate::stages::list::emit::{
@@ -113,7 +114,13 @@ pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
 
 /// Starts the search for the end of the broken item at `at`.
 fn search_boundary(response: &mut Response, list: &mut List, at: usize) {
-    let search = BoundarySearch::new(response.position.base() + at as u64, response.take_lookahead());
+    let (base, lookahead) = (response.position.base() + at as u64, response.take_lookahead());
+    let search = match list.validator.common_payload_at() {
+        Some(payload_at) if may_end_usually(&list.names) => {
+            BoundarySearch::new_in_payload(base, lookahead, payload_at)
+        }
+        _ => BoundarySearch::new(base, lookahead),
+    };
     list.item.begin_search(search);
 }
 
@@ -325,13 +332,18 @@ fn repair_broken_item(
     let is_flat = list.item.search().is_some_and(|search| !search.found_section());
     let defect = list.item.take_defect().filter(|defect| is_flat && defect.at < end);
     let defect = defect.and_then(|defect| local_defect(defect, &list.validator, &rules));
-    if let Some(defect) = defect
-        && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, tags, &rules)
-    {
-        return Some(Ok(repaired));
-    }
-    tags.tidy();
-    Some(repair_item(raw, list.item_envelope(), tags, &rules, defect))
+    let Some(defect) = defect else {
+        tags.tidy();
+        return Some(repair_item(raw, list.item_envelope(), tags, &rules, None));
+    };
+    let is_at_defect = match repair_nodes(raw, defect, &mut list.validator, tags, &rules) {
+        Ok(repaired) => return Some(Ok(repaired)),
+        Err(unrepaired) => unrepaired == Unrepaired::AtDefect,
+    };
+    let is_known = !tags.tidy() && is_at_defect;
+    let (envelope, validator) = list.item_envelope_and_validator();
+    let known = KnownStart { defect, validator: is_known.then_some(validator) };
+    Some(repair_item(raw, envelope, tags, &rules, Some(known)))
 }
 
 fn end_input_in_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> StepResult {

@@ -133,6 +133,11 @@ impl List {
         ItemEnvelope { names: &self.names, contexts: self.contexts }
     }
 
+    /// Returns the envelope around its items, and the validator that reads them.
+    pub(crate) fn item_envelope_and_validator(&mut self) -> (ItemEnvelope<'_>, &mut Validator) {
+        (ItemEnvelope { names: &self.names, contexts: self.contexts }, &mut self.validator)
+    }
+
     /// Returns the code of the error of an empty list.
     ///
     /// It depends on the name of the verb element, and becomes the code that a known request allows.
