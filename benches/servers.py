@@ -13,8 +13,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target"))
-OAIMEND = TARGET / "release" / "oaimend"
-EXAMPLES = TARGET / "release" / "examples"
+OAIMEND = TARGET / "dist" / "oaimend"
+EXAMPLES = TARGET / "dist" / "examples"
 
 TICKS = os.sysconf("SC_CLK_TCK")
 KIB_A_MIB = 1024
@@ -97,7 +97,7 @@ class Servers:
 
 def build(*targets):
     """Builds programs of the project."""
-    subprocess.run(["cargo", "build", "--release", *targets], cwd=PROJECT, check=True)
+    subprocess.run(["cargo", "build", "--profile", "dist", *targets], cwd=PROJECT, check=True)
 
 
 def install_references(**more):

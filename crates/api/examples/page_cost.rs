@@ -1,6 +1,6 @@
 //! The time that a page of records takes to become JSON.
 //!
-//!     cargo run --release -p oaimend-api --example page_cost
+//!     cargo run --profile dist -p oaimend-api --example page_cost
 
 use oaimend_api::{DocumentBudget, OaiResponse, RecordFields, RecordPage};
 use oaimend_base::clock::uptime;

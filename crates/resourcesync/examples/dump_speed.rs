@@ -1,6 +1,6 @@
 //! Measures resource dumps beside `zip -1` over the same files.
 //!
-//! `cargo run --release -p oaimend-resourcesync --example dump_speed FOLDER` needs `zip` and 500 MB in FOLDER. The runs of
+//! `cargo run --profile dist -p oaimend-resourcesync --example dump_speed FOLDER` needs `zip` and 500 MB in FOLDER. The runs of
 //! both alternate, and the medians are printed. The metadata are made from the stored records by the code of the server.
 
 #[path = "../../../src/serve/pages/records/record_xml.rs"]

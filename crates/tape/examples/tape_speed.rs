@@ -1,6 +1,6 @@
 //! Measures tapes: building beside `gzip -6`, GetRecord by the number of records, and the time to open a tape.
 //!
-//! `cargo run --release -p oaimend-tape --example tape_speed FOLDER [build|read]` measures both or one of them. It needs
+//! `cargo run --profile dist -p oaimend-tape --example tape_speed FOLDER [build|read]` measures both or one of them. It needs
 //! `gzip` and 500 MB in FOLDER. The runs of both programs alternate, and the medians are printed.
 
 use oaimend_base::clock::uptime;

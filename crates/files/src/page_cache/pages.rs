@@ -525,8 +525,12 @@ impl Index {
     fn remove_useless(&mut self, now: u64) -> Vec<Name> {
         let slots = self.slots.iter().filter(|(_, slot)| slot.useless_from <= now);
         let useless: Vec<Name> = slots.map(|(name, _)| name.clone()).collect();
-        useless.iter().for_each(|name| drop(self.remove(name)));
-        self.unsaved.useless(now).iter().for_each(|name| drop(self.drop_unsaved(name)));
+        for name in &useless {
+            self.remove(name);
+        }
+        for name in self.unsaved.useless(now) {
+            self.drop_unsaved(&name);
+        }
         useless
     }
 

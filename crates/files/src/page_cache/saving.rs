@@ -19,7 +19,9 @@ impl Pages {
         let edition = index.next_use();
         index.unsaved.keep(key, page, edition);
         let (leaving, dropped) = index.unsaved.evict(now);
-        dropped.iter().for_each(|name| drop(index.drop_unsaved(name)));
+        for name in dropped {
+            index.drop_unsaved(&name);
+        }
         leaving
     }
 
@@ -189,8 +191,8 @@ mod tests {
     fn a_page_that_is_removed_while_it_is_saved_stays_removed() {
         let (data, pages) = open();
         for remove in [
-            |pages: &Pages| drop(pages.purge(&key(0))),
-            |pages: &Pages| drop(pages.keep_unsaved(&key(0), page(7, 3), NOW)),
+            |pages: &Pages| assert!(pages.purge(&key(0))),
+            |pages: &Pages| assert!(pages.keep_unsaved(&key(0), page(7, 3), NOW).is_empty()),
         ] {
             pages.keep_unsaved(&key(0), page(0, 10), NOW);
             let leaving = pages.index().unsaved.take_all(NOW);

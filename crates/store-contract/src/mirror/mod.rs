@@ -10,7 +10,7 @@ pub use changes::{
     changed_repositories_are_named, each_change_has_another_number,
     the_version_of_a_collection_changes_with_each_commit,
 };
-pub use chosen::chosen_records_are_current;
+pub use chosen::{chosen_records_are_current, headers_of_several_records_come_in_the_order_of_the_request};
 pub use model::a_store_behaves_like_the_model;
 use oaimend_oai::UnixSecs;
 
@@ -26,8 +26,8 @@ use oaimend_store::{
     Catalog, Committed, CompleteHarvest, Document, DuplicateProgress, Duplicates, Excerpt, HarvestNote,
     HarvestProgress, Identifier, ListFilter, ListOrder, ListQuery, ListSpan, ListedContent, ListedFormat,
     ListedSet, MirrorError, NewRecord, Occurrences, OpenList, PageCommit, Prefix, RecordRepair,
-    RecordRepairs, RecordStatus, RepositoryId, RepositoryState, ScheduleState, SetMembers, StampMarks,
-    StoredRecord, Sweep, TimeSpan,
+    RecordRepairs, RecordStatus, RepositoryId, RepositoryState, ScheduleState, SetMembers, StampMarks, Sweep,
+    TimeSpan,
 };
 
 pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBackend) {
@@ -388,30 +388,6 @@ pub async fn headers_come_without_bytes(backend: &impl MirrorBackend) {
     assert!(records.iter().all(|record| record.bytes.is_empty()) && damaged == 0);
     assert_eq!((records[0].datestamp_secs, records[0].set_specs.concat()), (UnixSecs(7), "s".to_owned()));
     assert_eq!(records[1].status, RecordStatus::Deleted);
-}
-
-pub async fn headers_of_several_records_come_in_the_order_of_the_request(backend: &impl MirrorBackend) {
-    let store = backend.open();
-    let ask = ["c", "none", "a", "b", "a"].map(str::to_owned);
-    assert_eq!(store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable"), vec![None; 5]);
-    let page = vec![record("a", 7, &["s"], "A"), record("b", 8, &[], "B"), record("c", 9, &[], "C")];
-    commit(&*store, 100, page).await;
-    commit(&*store, 200, vec![deleted("b", 9, &[]), record("c", 10, &[], "C")]).await;
-    let found = store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable");
-    let mut expected = Vec::new();
-    for identifier in &ask {
-        let record = store.record(REPOSITORY, PREFIX, Identifier(identifier)).await.expect("readable");
-        expected.push(record.map(|record| StoredRecord {
-            bytes: bytes::Bytes::new(),
-            layout: None,
-            ..record
-        }));
-    }
-    assert_eq!(found, expected);
-    let stamps: Vec<Option<UnixSecs>> =
-        found.iter().map(|found| found.as_ref().map(|found| found.stamp_secs)).collect();
-    assert_eq!(stamps, [Some(100), None, Some(100), Some(200), Some(100)].map(|secs| secs.map(UnixSecs)));
-    assert_eq!(store.headers(REPOSITORY, Prefix("marcxml"), &ask).await.expect("readable"), vec![None; 5]);
 }
 
 pub async fn identifiers_come_in_order(backend: &impl MirrorBackend) {
