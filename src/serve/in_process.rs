@@ -62,7 +62,7 @@ impl InProcess {
             search.close();
         }
         if let Some(cache) = &self.context.served.cache {
-            cache.save();
+            cache.close();
         }
         let store = &self.context.served.store;
         store.activity.save_changed();

@@ -252,7 +252,7 @@ impl Server {
             search.close();
         }
         if let Some(cache) = cache {
-            cache.save();
+            cache.close();
         }
         activity.save_changed();
     }

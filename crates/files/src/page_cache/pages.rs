@@ -356,12 +356,12 @@ impl Pages {
     }
 
     /// Marks the folder as taken over by another process. This process must not commit pages any more, and its index
-    /// becomes stale.
-    pub fn close(&self) {
-        self.is_closed.store(true, Ordering::Relaxed);
+    /// becomes stale. Returns whether it was marked before.
+    pub(super) fn set_closed(&self) -> bool {
+        self.is_closed.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether another process has the folder.
+    /// Whether another process has the folder, or may get it.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }

@@ -8,11 +8,16 @@ use std::io;
 
 impl Pages {
     /// Holds a page in memory without a file. Returns the pages that must be saved to make room for it. They stay in
-    /// memory, in addition to the limit of such pages, until [`Pages::save`] returns. Does not read the disk.
+    /// memory, in addition to the limit of such pages, until [`Pages::save`] returns. `None` if the pages are closed. Does not
+    /// read the disk.
     ///
     /// `now` is in seconds since 1970.
-    pub fn keep_unsaved(&self, key: &PageKey, page: UnsavedPage, now: u64) -> Vec<LeavingPage> {
+    pub fn keep_unsaved(&self, key: &PageKey, page: UnsavedPage, now: u64) -> Option<Vec<LeavingPage>> {
         let mut index = self.index();
+        // `close` sets this before it locks the index.
+        if self.is_closed() {
+            return None;
+        }
         index.drop_unsaved(key.name());
         // Its compressed form is that of an older page.
         index.hot.remove(key.name());
@@ -22,7 +27,7 @@ impl Pages {
         for name in dropped {
             index.drop_unsaved(&name);
         }
-        leaving
+        Some(leaving)
     }
 
     /// Notes a request for the page that follows another one: `next` is what it contains. Does not read the disk.
@@ -52,16 +57,19 @@ impl Pages {
         };
         let part = self.part(key, now);
         let saved = part.and_then(|part| self.commit_if(&part, key, new, is_wanted));
-        if saved.is_err() && is_wanted() {
-            self.index().drop_unsaved(key.name());
+        if saved.is_err() {
+            let mut index = self.index();
+            if index.unsaved.edition(key.name()) == Some(page.edition) {
+                index.drop_unsaved(key.name());
+            }
         }
         saved
     }
 
-    /// Saves all pages that have no file and are still of use, because the process ends. Returns how many could not be
-    /// saved. `now` is in seconds since 1970.
-    pub fn save_all(&self, now: u64) -> u64 {
-        if self.is_closed() {
+    /// Saves all pages that have no file and are still of use, and adds no more pages: the process ends, or another one gets
+    /// the folder. Returns how many could not be saved. `now` is in seconds since 1970.
+    pub fn close(&self, now: u64) -> u64 {
+        if self.set_closed() {
             return 0;
         }
         let leaving = self.index().unsaved.take_all(now);
@@ -125,14 +133,16 @@ mod tests {
     fn fill(pages: &Pages, from: usize) -> Vec<LeavingPage> {
         let bytes = (1 << 20) - b"meta".len() - HOT_PAGE_OVERHEAD_BYTES;
         (from..from + (UNSAVED_BYTES_MAX >> 20))
-            .flat_map(|number| pages.keep_unsaved(&key(number), page(number, bytes), NOW))
+            .flat_map(|number| {
+                pages.keep_unsaved(&key(number), page(number, bytes), NOW).expect("it is open")
+            })
             .collect()
     }
 
     #[test]
     fn a_page_of_a_harvest_has_no_file() {
         let (data, pages) = open();
-        assert!(pages.keep_unsaved(&key(1), page(1, 10), NOW).is_empty());
+        assert!(pages.keep_unsaved(&key(1), page(1, 10), NOW).is_some_and(|leaving| leaving.is_empty()));
         assert!(pages.is_known(&key(1)) && !pages.is_absent(&key(1)));
         let found = pages.hot(&key(1), PageCoding::Plain).expect("it is in memory");
         assert_eq!(
@@ -175,6 +185,39 @@ mod tests {
     }
 
     #[test]
+    fn the_page_that_was_followed_first_is_dropped_first() {
+        let (_data, pages) = open();
+        fill(&pages, 0);
+        for number in [3, 1, 2] {
+            pages.note_followed("x", &(number + 1).to_string());
+        }
+        let left = |pages: &Pages| (0..5).filter(|number| is_in_memory(pages, *number)).collect::<Vec<_>>();
+        for (number, expected) in [(100, [0, 1, 2, 4].as_slice()), (101, &[0, 2, 4]), (102, &[0, 4])] {
+            assert!(pages.keep_unsaved(&key(number), page(number, 10), NOW).expect("it is open").is_empty());
+            let whole = page(number + 100, (1 << 20) - 2000);
+            assert!(pages.keep_unsaved(&key(number + 100), whole, NOW).expect("it is open").is_empty());
+            assert_eq!(left(&pages), expected);
+        }
+    }
+
+    #[test]
+    fn pages_that_cannot_be_saved_are_not_held() {
+        let (data, pages) = open();
+        std::fs::write(data.path().join("cache/x"), "no folder").expect("it can be written");
+        for number in 0..3 {
+            pages.keep_unsaved(&key(number), page(number, 10), NOW);
+        }
+        let leaving = fill(&pages, 100);
+        assert_eq!(leaving.len(), 3);
+        let limit = UNSAVED_BYTES_MAX as u64;
+        assert!(pages.size().bytes > limit, "those that are being saved count too");
+        for leaving in &leaving {
+            pages.save(leaving, NOW).expect_err("there is no folder");
+        }
+        assert!(!is_in_memory(&pages, 0) && pages.size().bytes == limit);
+    }
+
+    #[test]
     fn a_page_for_other_harvesters_is_saved_although_it_was_followed() {
         let (_data, pages) = open();
         let shared = UnsavedPage { is_for_one_harvest: false, ..page(0, 10) };
@@ -192,7 +235,7 @@ mod tests {
         let (data, pages) = open();
         for remove in [
             |pages: &Pages| assert!(pages.purge(&key(0))),
-            |pages: &Pages| assert!(pages.keep_unsaved(&key(0), page(7, 3), NOW).is_empty()),
+            |pages: &Pages| assert!(pages.keep_unsaved(&key(0), page(7, 3), NOW).is_some()),
         ] {
             pages.keep_unsaved(&key(0), page(0, 10), NOW);
             let leaving = pages.index().unsaved.take_all(NOW);
@@ -225,7 +268,9 @@ mod tests {
         pages.note_followed("x", "1");
         let short = UnsavedPage { useless_from: NOW + 1, ..page(3, 10) };
         pages.keep_unsaved(&key(3), short, NOW);
-        assert_eq!(pages.save_all(NOW + 1), 0);
+        assert_eq!(pages.close(NOW + 1), 0);
+        assert!(pages.keep_unsaved(&key(4), page(4, 10), NOW).is_none(), "nothing would save it");
+        assert_eq!((pages.close(NOW), pages.is_absent(&key(4))), (0, true));
         drop(pages);
         let pages = open_again(&data);
         let saved: Vec<bool> = (0..4).map(|number| body_on_disk(&pages, number).is_some()).collect();
@@ -236,7 +281,8 @@ mod tests {
     fn a_new_page_replaces_the_one_in_a_file() {
         let (_data, pages) = open();
         pages.keep_unsaved(&key(0), page(0, 10), NOW);
-        pages.save_all(NOW);
+        let leaving = pages.index().unsaved.take_all(NOW);
+        leaving.iter().for_each(|page| pages.save(page, NOW).expect("there is space"));
         let old = pages.find(&key(0), Wait::Allowed).expect("it may wait").expect("it was saved");
         pages.keep_unsaved(&key(0), page(1, 10), NOW);
         let form = |edition| HotPage { meta: Vec::new(), body: "gzip".into(), edition };

@@ -41,15 +41,16 @@ pub struct LeavingPage {
 pub(super) struct UnsavedPages {
     pages: HashMap<Name, Held>,
     /// The order of eviction. Pages that are being saved are not in it.
-    order: BTreeMap<i64, Name>,
+    order: BTreeMap<Place, Name>,
     /// The page before each request for a page that follows one. The keys are hashes, because tokens can be long; two
     /// equal hashes drop a page too early.
     before: HashMap<u64, Name>,
     hasher: RandomState,
-    first_place: i64,
-    last_place: i64,
-    /// Bytes of all pages, without those that are being saved.
+    uses: u64,
+    /// Bytes of the pages in `order`.
     bytes: usize,
+    /// Bytes of the pages that are being saved.
+    leaving_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -63,19 +64,29 @@ struct Held {
     /// Whether the page that follows it was requested after the last request for this one.
     is_followed: bool,
     /// Its place in the order of eviction; `None` while it is being saved.
-    place: Option<i64>,
+    place: Option<Place>,
 }
+
+/// Where a page is in the order of eviction: those come first whose next page was requested, and of them and of the others
+/// the one whose last use was the earliest.
+type Place = (bool, u64);
 
 impl UnsavedPages {
     /// The page, which becomes the last one to be evicted.
     pub(super) fn find(&mut self, name: &Name) -> Option<Arc<HotPage>> {
+        self.use_page(name, false)
+    }
+
+    /// Notes that the page, or the one that follows it, is used now.
+    fn use_page(&mut self, name: &Name, is_followed: bool) -> Option<Arc<HotPage>> {
         let held = self.pages.get_mut(name)?;
-        held.is_followed = false;
-        if let Some(place) = &mut held.place {
-            let name = self.order.remove(place);
-            self.last_place += 1;
-            *place = self.last_place;
-            self.order.extend(name.map(|name| (self.last_place, name)));
+        held.is_followed = is_followed;
+        if let Some(place) = &mut held.place
+            && let Some(name) = self.order.remove(place)
+        {
+            self.uses += 1;
+            *place = (!is_followed, self.uses);
+            self.order.insert(*place, name);
         }
         Some(Arc::clone(&held.page))
     }
@@ -101,7 +112,7 @@ impl UnsavedPages {
 
     /// Their number, and their bytes.
     pub(super) fn size(&self) -> (u64, u64) {
-        (self.pages.len() as u64, self.bytes as u64)
+        (self.pages.len() as u64, (self.bytes + self.leaving_bytes) as u64)
     }
 
     /// The names of the pages that are useless at `now`, in seconds since 1970.
@@ -117,11 +128,12 @@ impl UnsavedPages {
         if let Some(next) = next {
             self.before.insert(next, name.clone());
         }
-        self.last_place += 1;
+        self.uses += 1;
+        let place = (true, self.uses);
         let page = Arc::new(HotPage { meta, body, edition });
         self.bytes += page.bytes();
-        self.order.insert(self.last_place, name.clone());
-        let (key, place) = (key.clone(), Some(self.last_place));
+        self.order.insert(place, name.clone());
+        let (key, place) = (key.clone(), Some(place));
         let held = Held { key, page, useless_from, next, is_for_one_harvest, is_followed: false, place };
         self.pages.insert(name.clone(), held);
     }
@@ -130,14 +142,11 @@ impl UnsavedPages {
         if self.before.is_empty() {
             return;
         }
-        let Some(name) = self.before.get(&self.hash(repository, next)) else { return };
-        let Some(held) = self.pages.get_mut(name).filter(|held| held.is_for_one_harvest) else { return };
-        held.is_followed = true;
-        if let Some(place) = &mut held.place {
-            let name = self.order.remove(place);
-            self.first_place -= 1;
-            *place = self.first_place;
-            self.order.extend(name.map(|name| (self.first_place, name)));
+        let name = self.before.get(&self.hash(repository, next)).cloned();
+        if let Some(name) = name
+            && self.pages.get(&name).is_some_and(|held| held.is_for_one_harvest)
+        {
+            self.use_page(&name, true);
         }
     }
 
@@ -149,6 +158,7 @@ impl UnsavedPages {
             && let Some(held) = self.pages.get_mut(&name)
         {
             self.bytes -= held.page.bytes();
+            self.leaving_bytes += held.page.bytes();
             held.place = None;
             if held.is_followed || held.useless_from <= now {
                 dropped.push(name);
@@ -173,9 +183,12 @@ impl UnsavedPages {
         {
             self.before.remove(&next);
         }
-        if let Some(place) = held.place {
-            self.bytes -= held.page.bytes();
-            self.order.remove(&place);
+        match held.place {
+            Some(place) => {
+                self.bytes -= held.page.bytes();
+                self.order.remove(&place);
+            }
+            None => self.leaving_bytes -= held.page.bytes(),
         }
         true
     }

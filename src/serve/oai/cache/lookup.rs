@@ -162,23 +162,16 @@ impl Cache {
         }
     }
 
-    /// Saves the pages that are in memory alone, because the process ends. Blocks on the disk.
-    pub(crate) fn save(&self) {
-        let now = clock::secs(clock::now());
-        let lost = self.storage.pages.save_all(now);
+    /// Saves the pages that are in memory alone, and stops storing and removing pages, because the process ends or another
+    /// one gets the folder. Blocks on the disk.
+    pub(crate) fn close(&self) {
+        let lost = self.storage.pages.close(clock::secs(clock::now()));
         if lost > 0 {
             tracing::warn!(
                 lost,
                 "pages in memory cannot be saved; check space and rights of the data folder"
             );
         }
-    }
-
-    /// Saves the pages that are in memory alone, and stops storing and removing pages, because another process gets the
-    /// folder. Blocks on the disk.
-    pub(crate) fn close(&self) {
-        self.save();
-        self.storage.pages.close();
     }
 
     /// The size of the cache.

@@ -175,13 +175,17 @@ impl Writer {
             next: summary.page.token.clone(),
             is_for_one_harvest: self.page.plan.is_for_one_harvest(),
         };
-        let leaving = self.pages.keep_unsaved(key, page, clock::secs(clock::now()));
+        let Some(leaving) = self.pages.keep_unsaved(key, page, clock::secs(clock::now())) else {
+            return false;
+        };
         if !leaving.is_empty() {
             // The next page waits too, so that memory does not grow while the disk is slow.
             let pages = Arc::clone(&self.pages);
             let saved = write_on_disk(move || {
                 let now = clock::secs(clock::now());
-                leaving.iter().try_for_each(|page| pages.save(page, now))
+                // Each one, because a page that is not saved stays in memory.
+                let saved = leaving.iter().map(|page| pages.save(page, now));
+                saved.fold(Ok(()), std::io::Result::and)
             });
             if let Err(error) = saved.await {
                 tracing::warn!(%error, "a page cannot be cached; check space and rights of the data folder");
