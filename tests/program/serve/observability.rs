@@ -1,7 +1,7 @@
 //! Logs and reloads: one line per page, stored broken pages, reloaded mappings.
 
 use crate::config;
-use crate::fixtures::keeping::wait_until;
+use crate::fixtures::keeping::{identify, wait_until};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Reply, Source, fetch, page_of};
@@ -79,7 +79,7 @@ fn sighup_reloads_mappings() {
 
 #[test]
 fn cached_pages_of_a_removed_repository_are_deleted() {
-    let source = Source::page(page_of(1));
+    let source = Source::page(identify("kept"));
     let folder = mapped(&source.base_url());
     for id in ["y", "z"] {
         let mapping = folder.path().join(format!("mappings/{id}.toml"));
@@ -92,7 +92,7 @@ fn cached_pages_of_a_removed_repository_are_deleted() {
     };
     let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
     for id in ids {
-        let path = format!("/{id}?verb=ListRecords&resumptionToken=t1");
+        let path = format!("/{id}?verb=Identify");
         assert_eq!(fetch(program.address(), &path).status, 200);
         program.line("page");
     }
