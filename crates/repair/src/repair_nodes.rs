@@ -38,7 +38,7 @@ pub(crate) fn local_defect(defect: Defect, validator: &Validator, rules: &Rules<
     (is_plain && validator.can_resume(defect)).then_some(defect)
 }
 
-/// What is known about an item that may need other repairs than those of characters.
+/// How far the validator has read an item that repairs of characters alone did not make valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unrepaired {
     /// The validator is still at the defect.

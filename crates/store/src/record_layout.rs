@@ -33,7 +33,10 @@ const FIELD_TAGS: [&[u8]; 6] =
 impl RecordLayout {
     /// The layout of a record; `None` if it has another form.
     pub fn of(record: &[u8]) -> Option<Self> {
-        let root = record.strip_prefix(b"<record").filter(|_| record.ends_with(RECORD_END))?;
+        if !record.ends_with(RECORD_END) {
+            return None;
+        }
+        let root = record.strip_prefix(b"<record")?;
         let root_end = start_tag_end(root)?;
         let header_start = record.len() - root.len() + root_end;
         let header = record.get(header_start..)?;

@@ -45,10 +45,10 @@ pub(crate) struct VectoredStream {
     file: Mutex<FilePart>,
 }
 
-/// What is sent in place of writes of [`PLACE`].
+/// The part of a file that the kernel sends when pingora writes [`PLACE`].
 #[derive(Debug, Default)]
 struct FilePart {
-    /// What is left of the part; `None` at its end.
+    /// The rest of the part; `None` after its last byte.
     slice: Option<FileSlice>,
     /// How many bytes were sent before their place was written. The kernel sends a long part with fewer interruptions of
     /// the client than several short ones.

@@ -2,6 +2,7 @@
 //! moments while it loads another file, or replaced by another process. The active copy is
 //! complete.
 
+use crate::fixtures::keeping::wait_until;
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::{Got, Reply, Source, fetch};
 use crate::fixtures::static_files::{Kept, file_of};
@@ -135,10 +136,4 @@ fn replaced_process_keeps_the_new_copies() {
         let log = new.whole_log();
         assert!(!log.contains("file rejected"), "{log}");
     });
-}
-
-fn wait_until(mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
-        std::thread::yield_now();
-    }
 }

@@ -60,8 +60,9 @@ impl<'v> RecordWriter<'v> {
             self.items.push_header(&header);
             return Ok(());
         }
-        let around = record.layout.as_ref().and_then(|layout| layout.split(&record.bytes));
-        if let Some(around) = around.filter(|_| member.provenance_base_url.is_none()) {
+        if member.provenance_base_url.is_none()
+            && let Some(around) = record.layout.as_ref().and_then(|layout| layout.split(&record.bytes))
+        {
             self.items.push_around(&header, around);
             return Ok(());
         }

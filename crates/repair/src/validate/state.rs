@@ -226,9 +226,11 @@ impl Validator {
     /// element is open.
     pub(crate) fn common_payload_at(&self) -> Option<usize> {
         const NAME: &[u8] = b"metadata";
-        let metadata =
-            self.stack.get(1).filter(|open| open.name_len as usize == NAME.len() && !open.is_dropped);
-        metadata.filter(|_| self.is_common).map(|open| open.name_at as usize + NAME.len() + b">".len())
+        let metadata = self
+            .stack
+            .get(1)
+            .filter(|open| self.is_common && open.name_len as usize == NAME.len() && !open.is_dropped)?;
+        Some(metadata.name_at as usize + NAME.len() + b">".len())
     }
 
     #[inline]

@@ -142,6 +142,12 @@ impl<'s> BlockReader<'s> {
             let later = touched.get(&sequence_key(self.collection, slot.sequence))?;
             datestamp_secs = later.map_or(datestamp_secs, |later| UnixSecs(later.value()));
         }
+        let layout = if bytes.is_empty() {
+            None
+        } else {
+            // Blocks of version 1 do not contain it.
+            slot.layout.or_else(|| RecordLayout::of(&bytes))
+        };
         Ok(StoredRecord {
             identifier: directory.identifier(slot).to_owned(),
             datestamp_secs,
@@ -149,8 +155,7 @@ impl<'s> BlockReader<'s> {
             sequence: slot.sequence,
             set_specs: directory.set_specs(slot),
             status: slot.status,
-            // Blocks of version 1 do not contain it.
-            layout: slot.layout.or_else(|| RecordLayout::of(&bytes)).filter(|_| !bytes.is_empty()),
+            layout,
             bytes,
         })
     }
