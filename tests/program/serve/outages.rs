@@ -3,7 +3,7 @@
 
 use crate::fixtures::lists::page;
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Got, ReceivedRequest, Reply, Source, fetch, fetch_with, page_of};
+use crate::fixtures::source::{Got, REFUSED, ReceivedRequest, Reply, Source, fetch, fetch_with, page_of};
 use crate::fixtures::time::Skipping;
 use oaimend::config::Mapping;
 use oaimend_base::clock::Clock as _;
@@ -258,8 +258,7 @@ fn permanent_failure_is_final_at_once() {
 
 #[test]
 fn failures_hide_the_address_of_the_source() {
-    let refused = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let refused = format!("http://{}/oai?apikey=s3cret", refused.expect("a free port"));
+    let refused = format!("http://{REFUSED}/oai?apikey=s3cret");
     let name = format!("{}.example", "x".repeat(64));
     let failing = Source::start(|_, _| Reply::whole(500, "", "no"));
     let closing = Source::start(|_, _| Reply::raw("").reset());

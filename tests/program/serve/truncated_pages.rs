@@ -3,7 +3,7 @@
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source;
-use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch_with, page_of};
+use crate::fixtures::source::{Got, Harvester, REFUSED, Reply, Source, fetch_with, page_of};
 use oaimend::config::Mapping;
 use oaimend_upstream::settings::Limits;
 use std::io::{Read, Write};
@@ -132,8 +132,7 @@ fn tls_uses_the_trust_of_the_mapping() {
 
 #[test]
 fn unusable_responses_are_failures() {
-    let refused = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let url = format!("http://{}/oai", refused.expect("a free port"));
+    let url = format!("http://{REFUSED}/oai");
     let proxy = Proxy::with(|config| config.map("x", &url).expect("a legal mapping"));
     check_failed(&proxy.get(LIST), "connection_refused", "refuses the connection; check base_url");
     check_failed(&failed(|| Reply::raw("").reset()), "connection_terminated", "closed the connection");
